@@ -1,4 +1,4 @@
-//! Judging a run of 5,000 ops over 100,000 inferences, counters and log beside it.
+//! Analysing a run of 5,000 ops over 100,000 inferences, with counters and a log.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use qnnscope::analysis::{findings, summary, verdicts};
@@ -41,7 +41,7 @@ fn op(index: u32) -> Op {
     }
 }
 
-/// Latencies that wander and jump, so that every part of the analysis has something to do.
+/// Latencies that drift and jump, so that every part of the analysis has something to do.
 fn store() -> Store {
     let mut store = Store::new();
     let plan = RunPlan {

@@ -1,4 +1,4 @@
-//! Comparing two runs of 5,000 ops and 10,000 inferences, and aligning graphs whose names have nothing in common.
+//! Comparing two runs of 5,000 ops and 10,000 inferences, and aligning graphs without any names in common.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use qnnscope::analysis::compare::{CompareOptions, Key, Side, align, compare};

@@ -1,4 +1,5 @@
-//! Throughput of reading logs: the noise of a busy system with a failure in it, a healthy QNN log, and failures only.
+//! Throughput of reading logs: a busy system's noise with one failure in it, a healthy QNN log, and nothing
+//! but failures.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use qnnscope::diagnosis::Diagnoser;

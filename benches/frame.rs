@@ -1,4 +1,4 @@
-//! Time of one frame: bringing the view up to date and drawing it into a buffer, for models of several sizes.
+//! Time for one frame: updating the view and drawing it into a buffer, for models of several sizes.
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use qnnscope::app::{Column, KeyAction, Sort, StartChoice, Theme, View, draw, update};
@@ -29,7 +29,7 @@ impl Feed {
         self.store.apply(&Record { seq: self.seq, t_us: self.t_us, run: Some(RunId(0)), event });
     }
 
-    /// What one inference of the detailed phase adds.
+    /// Adds one inference of the detailed phase.
     fn step(&mut self) {
         let i = self.seq;
         self.t_us += 33_000;
@@ -137,7 +137,8 @@ fn frames(criterion: &mut Criterion) {
                 black_box(drawn.expect("a test backend never fails").count)
             });
         });
-        // Sorted by a percentile and with new data before every frame: the most work a frame can have.
+        // Sorted by a percentile and with new data before every frame: the most work that a frame can
+        // require.
         view.sort = Sort { column: Column::P99, descending: true };
         group.bench_function(BenchmarkId::new("running", ops), |bencher| {
             bencher.iter_custom(|iterations| {
@@ -162,7 +163,7 @@ fn frames(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Frames of the pages beside the live view, for the largest model and a full log.
+/// Frames of the pages other than the live view, for the largest model and a full log.
 fn pages(criterion: &mut Criterion) {
     let theme = Theme::shipped("dark").expect("it is shipped");
     let mut group = criterion.benchmark_group("page_200x60");
@@ -185,7 +186,7 @@ fn pages(criterion: &mut Criterion) {
         let mut terminal = Terminal::new(TestBackend::new(SIZE.0, SIZE.1)).expect("a test backend never fails");
         let area = ratatui::layout::Rect::new(0, 0, SIZE.0, SIZE.1);
         view.prepare(&feed.store, area, feed.t_us);
-        // The diagnosis of the failed run has opened by itself.
+        // The diagnosis of the failed run has opened automatically.
         update(&mut view, &feed.store, KeyAction::Back.into());
         update(&mut view, &feed.store, key.into());
         group.bench_function(name, |bencher| {

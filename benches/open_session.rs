@@ -1,5 +1,5 @@
-//! A long session: a million inferences, each with the times of 150 ops. How large its file is, and how long and with how much
-//! memory it opens, by its digest and by its stream.
+//! A long session: a million inferences, each with the times of 150 ops. Measures its file size, and the time
+//! and memory for opening it from its digest and from its stream.
 //!
 //! `cargo bench --bench open_session [-- INFERENCES OPS]`; it needs about 500 MB of disk.
 
@@ -81,7 +81,8 @@ fn report(how: &str, begun: Instant, store: &Store) {
     );
 }
 
-/// Every inference is of the detailed phase, which is the worst case: latency, op times and a figure of the backend each.
+/// Every inference belongs to the detailed phase, the worst case: each has a latency, op times and a backend
+/// figure.
 fn records(inferences: u64, ops: usize, mut put: impl FnMut(u64, Option<RunId>, Event)) {
     let run = Some(RunId(0));
     let mut random = 1u64;
@@ -126,7 +127,7 @@ fn records(inferences: u64, ops: usize, mut put: impl FnMut(u64, Option<RunId>, 
             late_ns: Vec::new(),
         };
         put(t_us, run, Event::Inferences(batch));
-        // Ops of 1,000 to 50,000 cycles that vary by some per cent, as measured ones do.
+        // Ops of 1,000 to 50,000 cycles that vary by a few per cent, like measured ones.
         let values = (1..=ops as u64).map(|op| (1000 + op * 331) * (100_000 + noise() % 4_000) / 100_000).collect();
         put(t_us, run, Event::OpTimes(OpSample { inference, values }));
         let metric = Metric {

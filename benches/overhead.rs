@@ -1,5 +1,5 @@
-//! What measuring costs: the measuring loop of a run against a bare graphExecute loop in the same process, on the real
-//! CPU backend. Needs the runtime that `./test.sh` installs.
+//! The cost of measuring: a run's measuring loop against a bare graphExecute loop in the same process, on the
+//! real CPU backend. Needs the runtime that `./test.sh` installs.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use qnnscope::backends::qnn::api::{
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// Inferences per turn; both loops take turns, so that drift of the machine falls on both.
+/// Inferences per turn; the two loops alternate, so that machine drift affects both.
 const TURN: u64 = 100;
 const TURNS: u32 = 40;
 
@@ -72,7 +72,7 @@ fn overhead(c: &mut Criterion) {
     if !std::env::args().any(|argument| argument == "--test") {
         let mut ratios: Vec<f64> = (0..TURNS)
             .map(|turn| {
-                // The order changes from turn to turn.
+                // The order alternates from turn to turn.
                 let (with, without) = if turn % 2 == 0 {
                     let with = measured(&mut execution, &emitter, TURN);
                     (with, bare(&mut execution, TURN))

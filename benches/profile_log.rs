@@ -1,5 +1,4 @@
-//! Reading profiling logs: to events, to the rows of the CSV, to the text, to JSON. One thread each, but several
-//! for the CSV.
+//! Reading profiling logs: into events, CSV rows, text, and JSON. Single-threaded, except for the CSV.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use qnnscope::backends::profile_log::{Decoder, Events, Value, write_csv, write_json, write_text};
@@ -7,7 +6,7 @@ use std::hint::black_box;
 use std::io::Cursor;
 use std::path::Path;
 
-/// So long are the logs, bytes; a log is a sequence of chunks, so small ones are put behind one another.
+/// Size of the logs, in bytes; a log is a sequence of chunks, so small ones are concatenated.
 const BYTES: usize = 16 << 20;
 
 fn log(name: &str) -> Vec<u8> {
@@ -16,7 +15,7 @@ fn log(name: &str) -> Vec<u8> {
     once.repeat(BYTES.div_ceil(once.len()))
 }
 
-/// Looks at every field that a reader of op times needs.
+/// Reads every field that a consumer of op times needs.
 fn visit(events: Events<'_>, sum: &mut u64) {
     for event in events {
         let value = if let Value::Unsigned(value) = event.value() { value } else { 0 };
@@ -27,7 +26,7 @@ fn visit(events: Events<'_>, sum: &mut u64) {
     }
 }
 
-/// Pushes the log in pieces, as a pipe gives them, and visits every event.
+/// Pushes the log in pieces, as they arrive from a pipe, and visits every event.
 fn decode(log: &[u8]) -> u64 {
     let (mut decoder, mut sum) = (Decoder::new(), 0);
     for piece in log.chunks(256 << 10) {

@@ -1,13 +1,13 @@
-//! How often intervals of launches hold the truth and verdicts are right, on made-up machines: prints the rates that
-//! docs/repeatability.md tells.
+//! How often intervals of launches contain the true value and verdicts are right, on simulated machines:
+//! prints the rates given in docs/repeatability.md.
 
 #[path = "../tests/support/launches.rs"]
 mod launches;
 
 use launches::{Machine, eight_runs, rates};
 
-/// Pairs of runs, and machines with eight runs each: of `cargo bench`, and of `cargo test --bench`, which only looks whether it
-/// works.
+/// Number of pairs of runs, and of machines with eight runs each: for `cargo bench`, and for `cargo test
+/// --bench`, which only checks that it works.
 const MANY: (u32, u32) = (4000, 400);
 const FEW: (u32, u32) = (40, 4);
 

@@ -1,4 +1,4 @@
-//! Suggestions of a run of 5,000 ops.
+//! Suggestions for a run of 5,000 ops.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "benchmark")]
 
@@ -20,7 +20,7 @@ fn tensor(name: String, kind: TensorKind, shape: &[u32]) -> Tensor {
     Tensor { name, dtype: DataType(0x0408), shape: shape.to_vec(), quantization: None, kind }
 }
 
-/// A chain in which every pattern of the rules comes up again and again.
+/// A chain in which every pattern of the rules occurs repeatedly.
 fn graph() -> Graph {
     let types = [
         ("Conv2d", 0),

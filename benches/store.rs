@@ -1,4 +1,4 @@
-//! Folding op samples into the store, and the memory of 5,000 ops over 100,000 inferences.
+//! Folding op samples into the store, and the memory for 5,000 ops over 100,000 inferences.
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use qnnscope::backends::{Backend, ProfilingLevel};
@@ -36,7 +36,7 @@ fn store_with(ops: usize) -> Store {
     store
 }
 
-/// Cycles as a device shows them: each op at its own level from hundreds to millions, 10 % noise, a rare outlier.
+/// Cycles as on a device: each op at its own level from hundreds to millions, 10 % noise, a rare outlier.
 fn samples(ops: usize, inference: u64) -> Record {
     let mut state = inference.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let values = (0..ops)

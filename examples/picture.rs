@@ -1,4 +1,5 @@
-//! Draws the pictures of the documentation, as SVG: a screen of the live view from a recorded session, or a program's text.
+//! Draws the documentation's pictures as SVG: a screen of the live view from a recorded session, or a
+//! program's text.
 //!
 //!     picture screen SESSION 120x36 OUT.svg [ACTION...]   # actions as key files name them: next-run, findings, down, ...
 //!     picture text 100 OUT.svg TITLE < TEXT               # a hundred columns wide, as high as the text is
@@ -20,13 +21,13 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// A character cell, pixels; 14 px type.
+/// Size of a character cell, in pixels, for 14 px type.
 const CELL: (f64, f64) = (8.4, 17.0);
-/// Room around the screen, pixels.
+/// Margin around the screen, in pixels.
 const MARGIN: f64 = 12.0;
 const INK: &str = "#d8dee9";
 const PAPER: &str = "#1b1f27";
-/// The sixteen colours of terminals, for themes that use them.
+/// The sixteen terminal colours, for themes that use them.
 const ANSI: [&str; 16] = [
     "#2e3440", "#bf616a", "#a3be8c", "#ebcb8b", "#81a1c1", "#b48ead", "#88c0d0", "#e5e9f0", "#4c566a", "#d57780",
     "#b4d29a", "#f4dc9f", "#9cbcdc", "#c9a3c4", "#9fd6e4", "#eceff4",
@@ -82,7 +83,7 @@ fn screen(session: &Path, size: &str, actions: &[&str]) -> Result<String, String
     Ok(svg(drawn.buffer, "qnnscope"))
 }
 
-/// Text as a terminal shows it.
+/// Text as a terminal displays it.
 fn text(columns: &str, title: &str) -> Result<String, String> {
     let columns: u16 = columns.parse().map_err(|_| format!("`{columns}` is no number of columns"))?;
     let mut text = String::new();
@@ -96,7 +97,7 @@ fn text(columns: &str, title: &str) -> Result<String, String> {
     Ok(svg(&buffer, title))
 }
 
-/// A buffer as a picture that needs nothing but a browser.
+/// A buffer as an SVG image that any browser can display.
 fn svg(buffer: &Buffer, title: &str) -> String {
     let (columns, rows) = (usize::from(buffer.area.width), f64::from(buffer.area.height));
     let (width, height) = (columns as f64 * CELL.0 + 2.0 * MARGIN, rows * CELL.1 + 2.0 * MARGIN);
@@ -138,7 +139,7 @@ fn svg(buffer: &Buffer, title: &str) -> String {
     svg
 }
 
-/// Ink, paper and weight of a cell.
+/// Foreground, background and weight of a cell.
 fn look(cell: &Cell) -> (String, String, bool) {
     let (ink, paper) = (color(cell.fg, INK), color(cell.bg, PAPER));
     let bold = cell.modifier.contains(Modifier::BOLD);

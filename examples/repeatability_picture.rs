@@ -1,4 +1,5 @@
-//! Draws the picture of docs/repeatability.md: eight runs of the same thing, in one launch each and in several.
+//! Draws the figure of docs/repeatability.md: eight runs of the same workload, in one launch each and in
+//! several.
 //!
 //!     cargo run --example repeatability_picture -- docs/repeatability.svg
 
@@ -19,7 +20,7 @@ const GREY: RGBColor = RGBColor(150, 150, 150);
 const ORANGE: RGBColor = RGBColor(213, 94, 0);
 const BLUE: RGBColor = RGBColor(0, 114, 178);
 
-/// A run in the picture: medians of its launches and its interval, ms.
+/// A run in the figure: the medians of its launches and its interval, in ms.
 struct Shown {
     medians: Vec<f64>,
     interval: [f64; 2],
@@ -39,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The median with its interval by order statistics: ranks 40 and 61 of a hundred.
+/// The median and its interval from order statistics: ranks 40 and 61 of a hundred.
 fn one_launch(draws: &mut Draws) -> Shown {
     let mut latencies = MACHINE.launch(draws, 0, 1.0);
     let median = value(&mut latencies, Figure::P50) / 1000.0;

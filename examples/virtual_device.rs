@@ -1,9 +1,9 @@
-//! A phone that is not there: runs the virtual device of the tests as a program, for trying qnnscope without hardware.
+//! A virtual phone: runs the tests' virtual device as a program, for trying qnnscope without hardware.
 //!
 //!     cargo run --example virtual_device -- [OPTIONS]
 //!     adb connect 127.0.0.1:PORT
 //!
-//! The commands for the readings and the faults are read from standard input; `help` lists them.
+//! Reads commands that set readings and faults from standard input; `help` lists them.
 
 #![allow(clippy::pedantic, clippy::unwrap_used, clippy::expect_used, reason = "a test tool fails by panicking")]
 #![allow(dead_code, unused_imports, reason = "the tests use more of the device than this program")]

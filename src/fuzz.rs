@@ -1,5 +1,6 @@
-//! Every parser of bytes that come from elsewhere, each as a function that takes any bytes and has to return: the targets of
-//! `fuzz/` and of `tests/properties/fuzz.rs`, which runs them on a kept corpus. Not an interface: it changes as the parsers do.
+//! Every parser of external bytes, each as a function that takes any bytes and has to return: the targets of
+//! `fuzz/` and of `tests/properties/fuzz.rs`, which runs them on a stored corpus. Not a stable interface: it
+//! changes with the parsers.
 
 use crate::accuracy::{AccuracyDocument, Record as RecordedSide, Role};
 use crate::app::{ColorDepth, Keymap, Theme};
@@ -24,7 +25,7 @@ use std::fs::File;
 use std::io::{Cursor, sink};
 use std::path::Path;
 
-/// A target: its name, which is also that of its corpus folder, and what it does with the bytes.
+/// A target: its name, which is also the name of its corpus folder, and its function.
 pub type FuzzTarget = (&'static str, fn(&[u8]));
 
 /// All targets.
@@ -56,7 +57,8 @@ pub const TARGETS: [FuzzTarget; 25] = [
     ("wheel", wheel),
 ];
 
-/// What ONNX Runtime and its QNN plug-in say and write: the verbose log, message by message; its profile, and QNN's log of ops.
+/// Output of ONNX Runtime and its QNN plug-in: the verbose log, message by message; the profile, and QNN's
+/// log of ops.
 pub fn onnx_placement(bytes: &[u8]) {
     #[cfg(unix)]
     {
@@ -74,23 +76,24 @@ pub fn onnx_placement(bytes: &[u8]) {
     let _ = bytes;
 }
 
-/// Puts the bytes into a file, for parsers that take a path.
+/// Writes the bytes to a file, for parsers that take a path.
 fn in_file(bytes: &[u8], name: &str, read: impl FnOnce(&Path)) {
-    // Without a folder for temporary files nothing was tried, and nobody would notice.
+    // Without a temporary folder nothing would be tested, and nobody would notice.
     let dir = tempfile::tempdir().expect("a folder for temporary files");
     let path = dir.path().join(name);
     std::fs::write(&path, bytes).expect("room for a small file");
     read(&path);
 }
 
-/// What the adb server lists, and what a device's programs print: properties, clusters, battery, processes.
+/// The adb server's device list, and output of programs on a device: properties, clusters, battery,
+/// processes.
 pub fn adb_answers(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let _ = parse_devices(&text);
     read_answers(&text);
 }
 
-/// What a context binary says of its making, found without the vendor's parser.
+/// What a context binary says about how it was made, found without the vendor's parser.
 pub fn context_binary(bytes: &[u8]) {
     let _ = build_id_in(bytes);
     in_file(bytes, "binary", |path| {
@@ -105,8 +108,8 @@ pub fn counter_file(bytes: &[u8]) {
     });
 }
 
-/// Contents of sysfs, procfs and of Android's services, read as every counter of the catalogue reads its own; twice, since
-/// rates need two readings.
+/// Contents of sysfs and procfs files and of Android's services, parsed as every counter in the catalogue;
+/// twice, since rates need two readings.
 pub fn counter_values(bytes: &[u8]) {
     let (first, second) = bytes.split_at(bytes.len() / 2);
     for row in rows() {
@@ -121,7 +124,7 @@ pub fn counter_values(bytes: &[u8]) {
     }
 }
 
-/// A file of another tool, whichever it looks like; what comes of it is a whole session.
+/// A file from another tool, of any kind that it resembles; the result is a complete session.
 pub fn import(bytes: &[u8]) {
     in_file(bytes, "other", |path| {
         let Ok(Some(imported)) = imports::open(path, path) else { return };
@@ -162,7 +165,7 @@ pub fn keymap(bytes: &[u8]) {
     let _ = Keymap::merged(&String::from_utf8_lossy(bytes), "keys.toml");
 }
 
-/// A log of any tool, in pieces of any size, and codes to explain.
+/// A log from any tool, in pieces of any size, and codes to explain.
 pub fn log(bytes: &[u8]) {
     let mut whole = Diagnoser::new();
     whole.feed(bytes);
@@ -176,7 +179,7 @@ pub fn log(bytes: &[u8]) {
     assert!(!clean.chars().any(char::is_control), "{clean:?}");
 }
 
-/// A model file: its format by content, what a DLC's archive and a library's ELF header say.
+/// A model file: its format by content, a DLC's archive and a library's ELF header.
 pub fn model_file(bytes: &[u8]) {
     let _ = parse_header(bytes);
     in_file(bytes, "model", |path| {
@@ -186,7 +189,7 @@ pub fn model_file(bytes: &[u8]) {
     });
 }
 
-/// QNN's profiling log, in every way in which it can be read; all agree.
+/// QNN's profiling log, read in every possible way; all of them have to agree.
 pub fn profile_log(bytes: &[u8]) {
     let mut decoder = Decoder::new();
     for piece in bytes.chunks(1 + bytes.len() / 3) {
@@ -205,7 +208,7 @@ pub fn profile_log(bytes: &[u8]) {
     }
 }
 
-/// A configuration of backends.
+/// A backend configuration.
 pub fn run_config(bytes: &[u8]) {
     in_file(bytes, "config.json", |path| {
         let Ok(requests) = settings::read_config(path) else { return };
@@ -222,7 +225,7 @@ pub fn run_file(bytes: &[u8]) {
     });
 }
 
-/// A comparison of two models: as a page of the view, in both reports, and as a side of another comparison.
+/// A comparison of two models: as a page in the view, in both reports, and as a side of another comparison.
 pub fn accuracy_document(bytes: &[u8]) {
     let Ok(Some(document)) = AccuracyDocument::from_bytes(bytes) else { return };
     let _ = crate::app::accuracy_entries(&document);
@@ -238,22 +241,23 @@ pub fn accuracy_document(bytes: &[u8]) {
     }
 }
 
-/// The classes that outputs should have.
+/// The expected classes of outputs.
 pub fn labels(bytes: &[u8]) {
     in_file(bytes, "labels.txt", |path| drop(crate::truth::read_labels(path)));
 }
 
-/// The map of names that a conversion leaves beside its model.
+/// The map of names that a conversion writes beside its model.
 pub fn name_map(bytes: &[u8]) {
     in_file(bytes, "model.names.json", |path| drop(crate::models::source_names(&path.with_file_name("model.dlc"))));
 }
 
-/// A line of the sampler that runs on a device.
+/// A line from the sampler that runs on a device.
 pub fn sampler_line(bytes: &[u8]) {
     bytes.split(|&byte| byte == b'\n').for_each(read_line);
 }
 
-/// What a device answers of a tapped program there: its process, its files, the memory of processes, how it ended.
+/// What a device reports about a tapped program: its process, its files, the memory of processes, how it
+/// ended.
 pub fn device_listing(bytes: &[u8]) {
     #[cfg(unix)]
     crate::tap::device::replay_listing(bytes);
@@ -261,7 +265,7 @@ pub fn device_listing(bytes: &[u8]) {
     let _ = bytes;
 }
 
-/// What a tapped process says, whoever speaks: as events, in the store, and in both reports.
+/// What a tapped process sends, whoever sends it: as events, in the store, and in both reports.
 pub fn tap_stream(bytes: &[u8]) {
     #[cfg(unix)]
     {
@@ -275,7 +279,7 @@ pub fn tap_stream(bytes: &[u8]) {
     let _ = bytes;
 }
 
-/// What a long session ends with, over the records that it belongs to.
+/// The digest at the end of a long session, applied to the records before it.
 pub fn session_digest(bytes: &[u8]) {
     let Ok(digest) = StoreDigest::from_bytes(bytes) else { return };
     let mut store = Store::new();
@@ -296,14 +300,15 @@ pub fn session_digest(bytes: &[u8]) {
     let event = Event::RunStarted(Box::new(plan));
     store.apply(&Record { seq: 0, t_us: 0, run: Some(RunId(0)), event });
     if store.restore(digest) {
-        // What is sound can be shown, and goes on.
+        // A valid digest can be shown, and the run can continue.
         let _ = ResultDocument::new(&store);
         let event = Event::LaunchStarted { index: 1, of: 2, reason: None };
         store.apply(&Record { seq: 1, t_us: 1, run: Some(RunId(0)), event });
     }
 }
 
-/// A session, and everything that is made of one: the result document, the text, every report that is a text, a comparison.
+/// A session and everything derived from it: the result document, the text, every report in text form, a
+/// comparison.
 pub fn session_views(bytes: &[u8]) {
     in_file(bytes, "s.jsonl", |path| {
         let Ok(recorded) = Recorded::open(path) else { return };
@@ -313,7 +318,7 @@ pub fn session_views(bytes: &[u8]) {
         let files = [recorded];
         for is_redacted in [false, true] {
             let material = Material::of_files(&files, is_redacted);
-            // A picture of pixels is the one of lines, drawn by others.
+            // The pixel image is the vector one, rendered by a library.
             for format in FORMATS.iter().filter(|format| format.name != "png") {
                 let _ = (format.make)(&material);
             }
@@ -327,7 +332,7 @@ pub fn session_views(bytes: &[u8]) {
     });
 }
 
-/// A model before conversion: what it looks like, and read as every format whatever it looks like.
+/// A model before conversion: its detected format, and parsed as every format regardless.
 pub fn source_model(bytes: &[u8]) {
     in_file(bytes, "model", |path| {
         let _ = identify_source(path);
@@ -340,7 +345,7 @@ pub fn source_model(bytes: &[u8]) {
     });
 }
 
-/// A file with quantisation encodings: read, looked at, and written in every format.
+/// A file with quantisation encodings: parsed, linted, and written in every format.
 pub fn encodings(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Ok(encodings) = crate::encodings::parse(text) {
@@ -348,7 +353,7 @@ pub fn encodings(bytes: &[u8]) {
         let _ = crate::encodings::diff(&encodings, &encodings);
         for format in ["overrides", "0.6.1", "1.0.0", "2.0.0"] {
             let written = format.parse().map(|format| crate::encodings::write(&encodings, format).0);
-            // What was written is read again.
+            // What was written has to be readable again.
             let again = written.map(|text| crate::encodings::parse(&text));
             assert!(matches!(again, Ok(Ok(_))), "{again:?}");
         }
@@ -364,13 +369,13 @@ pub fn theme(bytes: &[u8]) {
     });
 }
 
-/// A wheel: its entries, its description, and unpacking it.
+/// A wheel: its entries, its metadata, and unpacking it.
 pub fn wheel(bytes: &[u8]) {
     in_file(bytes, "onnxruntime_qnn-2.3.0-cp312-cp312-manylinux_2_35_x86_64.whl", |path| {
         let (Ok(file), Ok(name)) = (File::open(path), WheelName::parse(path)) else { return };
         let Ok(mut wheel) = Wheel::open(path, file, crate::backends::runtime::Package::Qnn) else { return };
         let _ = wheel.check_package(&name);
-        // What claims to be large is not worth the disk.
+        // An archive that claims to be large is not worth the disk space.
         if wheel.unpacked_bytes() > 1 << 20 {
             return;
         }

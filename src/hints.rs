@@ -1,9 +1,9 @@
-//! Errors turned into what to do next: one place, one match.
+//! Turns errors into next steps: one place, one match.
 
 use crate::diagnosis::Fault;
 use crate::event::{Failure, Stage};
 
-/// What to do about a failed run, if something can be said without guessing at a cause that was not checked.
+/// How to fix a failed run, if that is possible without guessing at a cause that was not checked.
 pub fn for_failure(failure: &Failure) -> Option<String> {
     if let Some(remedy) = Fault::of(failure).and_then(|fault| fault.remedy) {
         return Some(remedy);

@@ -1,7 +1,7 @@
-//! A stand-in for the SDK's qnn-net-run, for tests of what drives that tool on a device: the same options, console lines,
-//! files and exit statuses, on the real QNN libraries, through qnnscope's own runner.
+//! A stand-in for the SDK's qnn-net-run, for testing code that drives that tool on a device: the same
+//! options, console lines, files and exit statuses, on the real QNN libraries, through qnnscope's own runner.
 //!
-//! One executable suffices: the runner process is this program again. It runs one model with one graph.
+//! One executable is enough: the runner process is this program again. It runs one model with one graph.
 
 #[cfg(unix)]
 mod tool;
@@ -13,7 +13,7 @@ fn main() -> ExitCode {
     tool::main()
 }
 
-/// No QNN runtime runs here.
+/// There is no QNN runtime for this system.
 #[cfg(not(unix))]
 fn main() -> ExitCode {
     eprintln!("this system has no local QNN runtime");

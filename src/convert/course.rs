@@ -1,4 +1,4 @@
-//! How far a conversion is: its steps with their times, and the log that is kept.
+//! Progress of a conversion: its steps with their times, and its log.
 
 use super::error::ConvertError;
 use crate::backends::local::{Ended, Limits, Supervisor};
@@ -13,15 +13,15 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use tokio::sync::watch;
 
-/// Largest log that is kept, bytes.
+/// Largest log that is kept, in bytes.
 const MAX_LOG_BYTES: usize = 16 << 20;
 
-/// A step that was taken.
+/// A completed step.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Step {
     /// What was done.
     pub step: String,
-    /// Time, seconds.
+    /// Time, in seconds.
     pub seconds: f64,
 }
 
@@ -30,11 +30,11 @@ pub struct Step {
 pub enum StepProgress<'a> {
     /// A step begins.
     Begun(&'a str),
-    /// It was taken.
+    /// A step has been completed.
     Taken(&'a Step),
 }
 
-/// Hears how far a conversion is.
+/// Receives the progress of a conversion.
 pub type Tell<'a> = &'a (dyn Fn(StepProgress<'_>) + Sync);
 
 /// The steps of a conversion and its log.
@@ -50,7 +50,7 @@ struct Heard {
 }
 
 impl<'a> Course<'a> {
-    /// A course that nothing was done on.
+    /// A course without any steps yet.
     pub fn new(tell: Tell<'a>) -> Self {
         Self { tell, heard: Mutex::default() }
     }
@@ -59,12 +59,12 @@ impl<'a> Course<'a> {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says what begins.
+    /// Reports the start of a step.
     pub fn begin(&self, step: &str) {
         (self.tell)(StepProgress::Begun(step));
     }
 
-    /// Takes a step.
+    /// Runs and times a step.
     pub async fn take<T>(&self, step: &str, work: impl Future<Output = T>) -> T {
         self.begin(step);
         let begun = Instant::now();
@@ -79,7 +79,7 @@ impl<'a> Course<'a> {
         self.heard().steps.push(step);
     }
 
-    /// Adds to the log.
+    /// Appends to the log.
     pub fn log(&self, bytes: &[u8]) {
         let log = &mut self.heard().log;
         log.extend_from_slice(bytes);
@@ -91,7 +91,7 @@ impl<'a> Course<'a> {
         self.heard().steps.clone()
     }
 
-    /// Has a runner carry a task out, and hears its stages and its log.
+    /// Lets a runner process execute a task, and records its stages and its log.
     pub async fn ask(&self, task: &Task, limits: Limits) -> Result<Ended, ConvertError> {
         let (_stop, stopped) = watch::channel(false);
         let (mut hub, source) = Hub::new(None);
@@ -111,7 +111,7 @@ impl<'a> Course<'a> {
         Ok(ended?)
     }
 
-    /// Writes the log where it is wanted.
+    /// Writes the log to `path`.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -120,7 +120,8 @@ impl<'a> Course<'a> {
         write_whole(path, &self.heard().log).map_err(io)
     }
 
-    /// The error with what is known of its cause, and the place of the log, which a failure leaves beside `out`.
+    /// Adds to an error what is known about its cause and where the log is; a failure leaves the log beside
+    /// `out`.
     pub fn failed(&self, error: ConvertError, log: Option<PathBuf>, out: &Path, force: bool) -> ConvertError {
         let beside = out.with_extension("log");
         let log = log.or_else(|| (force || !beside.exists()).then_some(beside));
@@ -143,7 +144,7 @@ impl<'a> Course<'a> {
     }
 }
 
-/// What is done in a stage, for people.
+/// What happens in a stage, for users.
 fn words(stage: Stage) -> &'static str {
     match stage {
         Stage::Prepare => "reading the model",
@@ -156,7 +157,7 @@ fn words(stage: Stage) -> &'static str {
     }
 }
 
-/// The likeliest known cause of what a log tells, with what to do.
+/// The likeliest known cause of the failure in a log, with its fix.
 pub fn cause(log: &[u8], status: Option<i32>) -> Option<String> {
     let mut diagnoser = Diagnoser::new();
     if let Some(status) = status {

@@ -1,4 +1,4 @@
-//! What a conversion came to, as a document and as text.
+//! The result of a conversion, as a document and as text.
 
 use super::course::Step;
 use super::steps::Made;
@@ -14,7 +14,7 @@ use std::path::Path;
 /// Schema of the document.
 pub const CONVERT_SCHEMA: &str = "qnnscope.convert/1";
 
-/// What a conversion came to.
+/// The result of a conversion.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ConvertDocument {
     schema: &'static str,
@@ -23,20 +23,20 @@ pub struct ConvertDocument {
     names: Option<String>,
     seconds: f64,
     partitions: Option<usize>,
-    /// Nodes that are in none of the files, because QNN does not take them.
+    /// Nodes that none of the files contain, because QNN does not take them.
     left_out: Vec<LeftOut>,
-    /// True if the files together are the model.
+    /// True if the files together contain the whole model.
     whole: bool,
-    /// Of the model as a whole, where one file is all of it.
+    /// Accuracy of the whole model, if one file contains all of it.
     accuracy: Option<Accuracy>,
     not_verified: Option<String>,
-    /// Each file against the source, if that was requested.
+    /// Comparison of each file with the source, if requested.
     verified: Option<Vec<CheckRow>>,
     /// Steps with their times.
     steps: Vec<Step>,
 }
 
-/// A file against the source.
+/// Comparison of a file with the source.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct CheckRow {
     file: String,
@@ -63,7 +63,8 @@ struct LeftOut {
 }
 
 impl ConvertDocument {
-    /// The document of a conversion; `keeps_all` if nodes on the processor are in the result, too.
+    /// The document for a conversion; `keeps_all` is true if the result also contains the nodes that run on
+    /// the CPU.
     pub fn new(source: &Path, made: &Made, keeps_all: bool, checks: Option<&[Check]>, steps: Vec<Step>) -> Self {
         let shown = |path: &Path| clean_text(&path.to_string_lossy());
         let placed = made.converted.as_ref().map(|converted| &converted.placed);
@@ -110,13 +111,13 @@ impl ConvertDocument {
         }
     }
 
-    /// False if a comparison was requested and could not be made.
+    /// False if a comparison was requested but could not be made.
     pub fn is_verified(&self) -> bool {
         self.not_verified.is_none()
     }
 }
 
-/// The same for people.
+/// The same, as text for users.
 pub fn convert_text(document: &ConvertDocument) -> String {
     let mut out = String::new();
     for file in &document.files {

@@ -49,7 +49,7 @@ impl ConvertError {
         }
     }
 
-    /// True if the request was wrong.
+    /// True if the request itself was invalid.
     pub fn is_bad_input(&self) -> bool {
         match self {
             Self::NoWay { .. } | Self::Exists { .. } => true,
@@ -58,7 +58,7 @@ impl ConvertError {
         }
     }
 
-    /// True if something needed is not there.
+    /// True if something required is missing.
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::MissingTool { .. }) || matches!(self, Self::Failure(failure) if failure.missing)
     }

@@ -1,4 +1,4 @@
-//! Conversions of models: each step in its own process, its files put in place when they are whole.
+//! Model conversions: each step runs in its own process, and its files are moved into place once complete.
 
 mod course;
 mod document;

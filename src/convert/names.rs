@@ -1,4 +1,4 @@
-//! The map from the nodes of a model to the ops of what was made of it, kept beside the result.
+//! The map from a model's nodes to the ops of the converted model, stored beside the result.
 
 use super::error::ConvertError;
 use crate::backends::qnn::runner::Converted;
@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-/// Largest map that is read.
+/// Largest map that is read, in bytes.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// A node, its operator, and names and types of the ops that it became.
+/// A node, its operator, and the names and types of the ops it was converted to.
 pub type MappedNode = (String, String, Vec<(String, String)>);
 
 /// The map.
@@ -39,7 +39,7 @@ struct OpName {
     name: String,
     #[serde(rename = "type")]
     op_type: String,
-    /// HTP's number of the op, where it was told.
+    /// HTP's number for the op, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     htp_op: Option<u64>,
 }
@@ -55,7 +55,7 @@ fn file_name(path: &Path) -> String {
 }
 
 impl NameMap {
-    /// The map of a conversion: the nodes in the model's order, then ops that belong to none of them.
+    /// The map of a conversion: the nodes in the model's order, then ops that come from none of them.
     pub fn new(source: &Path, results: &[PathBuf], converted: &Converted) -> Self {
         let mut by_node: HashMap<&str, Vec<OpName>> = HashMap::new();
         for row in &converted.ops {
@@ -81,7 +81,8 @@ impl NameMap {
         Self { schema: NAMES_SCHEMA.to_owned(), source: file_name(source), results, nodes }
     }
 
-    /// The map of a model whose ops are known by name: for each node with its operator, the ops that it became.
+    /// The map of a model whose ops are known by name: for each node with its operator, the ops it was
+    /// converted to.
     pub fn of_ops(source: &Path, results: &[PathBuf], nodes: Vec<MappedNode>) -> Self {
         let row = |(node, op_type, ops): MappedNode| NodeRow {
             provider: Some(if ops.is_empty() { NodeProvider::None } else { NodeProvider::Qnn }),
@@ -95,18 +96,18 @@ impl NameMap {
         Self { schema: NAMES_SCHEMA.to_owned(), source: file_name(source), results, nodes }
     }
 
-    /// The map in a file; `None` where it is none.
+    /// Reads the map in a file; `None` if it is not one.
     pub fn read(path: &Path) -> Option<Self> {
         serde_json::from_slice(&read_at_most(path, MOST_BYTES).ok()?).ok()
     }
 
-    /// Writes it, whole or not at all.
+    /// Writes it completely or not at all.
     pub fn write(&self, path: &Path) -> Result<(), ConvertError> {
         let text = serde_json::to_vec_pretty(self).unwrap_or_default();
         write_whole(path, &text).map_err(|source| ConvertError::Io { action: "write", path: path.to_owned(), source })
     }
 
-    /// The map of what was made of a result of this map, such as a context binary of a DLC.
+    /// The map for something derived from a result of this map, such as a context binary from a DLC.
     #[must_use]
     pub fn handed_on(mut self, result: &Path) -> Self {
         let name = file_name(result);
@@ -123,7 +124,7 @@ impl NameMap {
     }
 }
 
-/// Notes HTP's numbers of ops, by their names, in the map of a file.
+/// Adds HTP's op numbers, given by op name, to the map in a file.
 ///
 /// # Errors
 /// The map cannot be written.

@@ -1,5 +1,5 @@
-//! The SDK's own converters, where the user has an SDK: each step is one of its programs, its log is kept, and what went wrong is
-//! looked up among the known causes.
+//! The SDK's own converters, if the user has an SDK: each step runs one of its programs, keeps its log, and
+//! looks up a failure among the known causes.
 
 use super::course::{Course, cause};
 use super::error::ConvertError;
@@ -17,21 +17,22 @@ use std::time::Instant;
 
 /// Folder of the SDK's programs for this machine.
 const HOST: &str = "x86_64-linux-clang";
-/// Most of a log that is kept.
+/// Largest log that is kept, in bytes.
 const MAX_LOG_BYTES: usize = 16 << 20;
 
-/// What the SDK's programs make.
+/// What the SDK's programs produce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SdkTarget {
     /// A DLC, by qairt-converter.
     Dlc,
     /// A model library for this machine, by qnn-onnx-converter and qnn-model-lib-generator.
     Library,
-    /// A context binary for a backend, by qnn-context-binary-generator; of an ONNX model after qairt-converter.
+    /// A context binary for a backend, by qnn-context-binary-generator; for an ONNX model, qairt-converter
+    /// runs first.
     Binary {
         /// The backend.
         backend: Backend,
-        /// What the model is.
+        /// Format of the model.
         of: ModelFormat,
     },
 }
@@ -44,10 +45,10 @@ pub struct SdkTools {
 }
 
 impl SdkTools {
-    /// The SDK that `$QNN_SDK_ROOT` or `$QAIRT_SDK_ROOT` names.
+    /// The SDK named by `$QNN_SDK_ROOT` or `$QAIRT_SDK_ROOT`.
     ///
     /// # Errors
-    /// Neither names one with converters.
+    /// Neither variable names an SDK with converters.
     pub fn find(env: &Env) -> Result<Self, ConvertError> {
         let roots = [("QNN_SDK_ROOT", &env.qnn_sdk_root), ("QAIRT_SDK_ROOT", &env.qairt_sdk_root)];
         let mut looked = Vec::new();
@@ -77,7 +78,8 @@ impl SdkTools {
         Err(ConvertError::MissingTool { tool: name, reason, advice })
     }
 
-    /// Makes `out` of the model; `more` are further arguments of the last program but the library's generator. The logs of all steps are in one file, which stays.
+    /// Converts the model to `out`. `more` are additional arguments for the last program (for a library, the
+    /// converter rather than the generator). The logs of all steps are kept in one file.
     pub async fn convert(
         &self,
         model: &Path,
@@ -124,7 +126,7 @@ fn words(words: &[&str]) -> Vec<OsString> {
     words.iter().map(OsString::from).collect()
 }
 
-/// Programs that are run one after another, with one log.
+/// Programs that run one after another, with one log.
 struct Steps<'a> {
     sdk: &'a SdkTools,
     folder: &'a Path,
@@ -133,7 +135,7 @@ struct Steps<'a> {
 }
 
 impl Steps<'_> {
-    /// A DLC of an ONNX model.
+    /// Converts an ONNX model to a DLC.
     async fn dlc(&mut self, model: &Path, more: &[String], course: &Course<'_>) -> Result<PathBuf, ConvertError> {
         let made = self.folder.join("model.dlc");
         let mut args = words(&["--input_network"]);
@@ -145,7 +147,7 @@ impl Steps<'_> {
         Ok(made)
     }
 
-    /// A model library for this machine.
+    /// Builds a model library for this machine.
     async fn library(&mut self, model: &Path, more: &[String], course: &Course<'_>) -> Result<PathBuf, ConvertError> {
         let source = self.folder.join("model.cpp");
         let mut args = words(&["--input_network"]);
@@ -168,7 +170,7 @@ impl Steps<'_> {
         Ok(self.folder.join("lib").join(HOST).join("libmodel.so"))
     }
 
-    /// A context binary of a DLC or a model library.
+    /// Builds a context binary from a DLC or a model library.
     async fn binary(
         &mut self,
         model: &Path,
@@ -195,7 +197,7 @@ impl Steps<'_> {
 
     async fn run(&mut self, name: &'static str, args: Vec<OsString>) -> Result<(), ConvertError> {
         let program = self.sdk.tool(name)?;
-        // The converters are Python scripts, for the Python that the user set up for them.
+        // The converters are Python scripts for the Python that the user set up for them.
         let is_script = std::fs::read(&program).is_ok_and(|bytes| bytes.starts_with(b"#!") && has_python(&bytes));
         let mut command = tokio::process::Command::new(if is_script { &self.sdk.python } else { &program });
         if is_script {
@@ -245,7 +247,7 @@ fn has_python(bytes: &[u8]) -> bool {
     String::from_utf8_lossy(line).contains("python")
 }
 
-/// `folder` in front of what the variable holds.
+/// `folder` in front of the variable's value.
 fn before(folder: &Path, variable: &str) -> OsString {
     let mut value = folder.as_os_str().to_owned();
     if let Some(old) = std::env::var_os(variable).filter(|old| !old.is_empty()) {

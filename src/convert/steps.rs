@@ -1,4 +1,4 @@
-//! The steps of a conversion by QNN's own libraries and ONNX Runtime.
+//! The steps of a conversion with QNN's own libraries and ONNX Runtime.
 
 use super::course::Course;
 use super::error::ConvertError;
@@ -12,22 +12,22 @@ use crate::models::{map_beside, names_file};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// What a model is to become.
+/// What to convert a model to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConvertTarget {
-    /// A DLC, or one for each partition.
+    /// A DLC, or one per partition.
     Dlc,
     /// A context binary.
     Binary,
     /// An ONNX model with context binaries.
     ContextModel {
-        /// Inside of it, instead of beside it.
+        /// Embed the binaries instead of writing them beside the model.
         embed: bool,
     },
 }
 
 impl ConvertTarget {
-    /// What a file of this name is to be; `None` where its ending tells nothing.
+    /// The target for a file name; `None` if its extension does not determine one.
     pub fn of(path: &Path, embed: bool) -> Option<Self> {
         match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "dlc" => Some(Self::Dlc),
@@ -37,7 +37,7 @@ impl ConvertTarget {
         }
     }
 
-    /// Words for people.
+    /// Name for users.
     pub fn label(self) -> &'static str {
         match self {
             Self::Dlc => "a DLC",
@@ -47,37 +47,37 @@ impl ConvertTarget {
     }
 }
 
-/// A conversion to be made.
+/// A requested conversion.
 #[derive(Debug, Clone)]
 pub struct Conversion {
     /// The model, its backend and its options, as for a run.
     pub run: RunTask,
-    /// What it becomes.
+    /// The target.
     pub target: ConvertTarget,
-    /// Where.
+    /// The output file.
     pub out: PathBuf,
-    /// Overwrite what is there.
+    /// Overwrite existing files.
     pub force: bool,
     /// Whether a node that QNN does not take is an error.
     pub no_cpu_fallback: bool,
-    /// Bounds of each process.
+    /// Limits for each process.
     pub limits: Limits,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Debug, Clone)]
 pub struct Made {
-    /// The files, the one that was asked for first.
+    /// The files, the requested one first.
     pub files: Vec<PathBuf>,
-    /// The map of names, where one was written.
+    /// The map of names, if one was written.
     pub names: Option<PathBuf>,
-    /// What the plug-in told, for ONNX models.
+    /// What the plug-in reported, for ONNX models.
     pub converted: Option<Converted>,
-    /// Time, seconds.
+    /// Time, in seconds.
     pub seconds: f64,
 }
 
-/// Makes the conversion.
+/// Runs the conversion.
 pub async fn carry_out(conversion: &Conversion, course: &Course<'_>) -> Result<Made, ConvertError> {
     let begun = Instant::now();
     let made = match (&conversion.run.onnx, conversion.target) {
@@ -94,7 +94,7 @@ pub async fn carry_out(conversion: &Conversion, course: &Course<'_>) -> Result<M
     Ok(Made { seconds: begun.elapsed().as_secs_f64(), ..made })
 }
 
-/// Refuses to write over a file that is there, unless that is wanted.
+/// Refuses to overwrite an existing file unless `force` is set.
 fn free(path: &Path, force: bool) -> Result<(), ConvertError> {
     if path.exists() && !force {
         return Err(ConvertError::Exists { path: path.to_owned() });
@@ -102,7 +102,7 @@ fn free(path: &Path, force: bool) -> Result<(), ConvertError> {
     Ok(())
 }
 
-/// A file name of the result that takes the place of what the plug-in called it.
+/// Name of a result file, in place of the name that the plug-in gave it.
 pub(super) fn in_place(out: &Path, index: usize, of: usize) -> PathBuf {
     if of == 1 {
         return out.to_owned();
@@ -116,7 +116,7 @@ pub(super) fn in_place(out: &Path, index: usize, of: usize) -> PathBuf {
     out.with_file_name(name)
 }
 
-/// Number of a partition in the name of its file: `..._2_0.dlc` is 0.
+/// Number of a partition from its file name: `..._2_0.dlc` is 0.
 fn partition_number(name: &str) -> u64 {
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
     stem.rsplit_once('_').and_then(|(_, number)| number.parse().ok()).unwrap_or(u64::MAX)
@@ -178,7 +178,7 @@ async fn of_onnx(conversion: &Conversion, target: ConvertTarget, course: &Course
         let bytes = std::fs::read(dir.path().join(name)).map_err(io("read", &dir.path().join(name)))?;
         write_whole(to, &bytes).map_err(io("write", to))?;
     }
-    // The one that was asked for comes first.
+    // The requested file comes first.
     files.sort_by_key(|path| path != out);
     let map = map_beside(out);
     NameMap::new(&run.model, &files, &converted).write(&map)?;
@@ -208,7 +208,7 @@ fn check_placement(conversion: &Conversion, converted: &Converted) -> Result<(),
     Ok(())
 }
 
-/// Compiles a model of QNN's own formats: one inference, with the compiled context saved.
+/// Compiles a model in one of QNN's own formats: runs one inference and saves the compiled context.
 async fn compiled(conversion: &Conversion, course: &Course<'_>) -> Result<Made, ConvertError> {
     free(&conversion.out, conversion.force)?;
     let task = RunTask {
@@ -228,7 +228,7 @@ async fn compiled(conversion: &Conversion, course: &Course<'_>) -> Result<Made, 
     }
 }
 
-/// Keeps the map of a model for what was made of it, too, where the model has one.
+/// Copies the model's map, if it has one, to the result.
 fn hand_on(model: &Path, out: &Path) -> Result<Option<PathBuf>, ConvertError> {
     let map = names_file(model).and_then(|(path, _)| NameMap::read(&path));
     let Some(map) = map else { return Ok(None) };

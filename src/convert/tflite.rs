@@ -1,5 +1,5 @@
-//! TFLite models, by the compiler that comes with Google's `ai-edge-litert`: a Python package of the user's, whose program is
-//! started as the user would.
+//! Converts TFLite models with the compiler from Google's `ai-edge-litert`, a Python package installed by the
+//! user; it is started the way the user would start it.
 
 use super::course::{Course, cause};
 use super::error::ConvertError;
@@ -15,29 +15,29 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Instant;
 
-/// The package, and the version that was tried.
+/// The package, in the version that was tested.
 const PACKAGE: &str = "ai-edge-litert==2.3.0";
-/// A library that the plug-in is linked to and that no public runtime has; nothing of it is called.
+/// A library that the plug-in links to and that no public runtime contains; none of its functions is called.
 const UNUSED: &str = "libQnnLpai.so";
-/// Lines of the tool's output that are kept of a failure.
+/// Lines of the tool's output that are kept after a failure.
 const KEPT: usize = 200;
 
-/// The tool, found in the user's Python.
+/// The tool, as found in the user's Python.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TfliteTools {
-    /// The Python that has it.
+    /// The Python that contains it.
     pub python: PathBuf,
     /// The program.
     pub program: PathBuf,
-    /// The folder of its QNN plug-in.
+    /// The folder with its QNN plug-in.
     pub plugins: PathBuf,
 }
 
 impl TfliteTools {
-    /// Asks the user's Python for the package.
+    /// Looks for the package in the user's Python.
     ///
     /// # Errors
-    /// There is no Python, or it has no such package.
+    /// There is no Python, or it does not contain the package.
     pub async fn find(env: &Env) -> Result<Self, ConvertError> {
         let python = env.python.clone();
         let missing = |reason: String| ConvertError::MissingTool {
@@ -74,7 +74,7 @@ impl TfliteTools {
     }
 }
 
-/// Makes a DLC of each partition that the compiler finds. `soc` is its name for the SoC, such as SM8650.
+/// Writes a DLC for each partition that the compiler finds. `soc` is its name for the SoC, such as SM8650.
 pub async fn convert_tflite(
     tools: &TfliteTools,
     runtime_dir: &Path,
@@ -130,7 +130,7 @@ pub async fn convert_tflite(
         .collect();
     if !output.status.success() {
         let lines = lines.split_off(lines.len().saturating_sub(KEPT));
-        // The first error is the cause; what comes last is tidying up.
+        // The first error is the cause; the last lines are cleanup.
         let last = lines.iter().find(|line| line.contains("ERROR:"));
         let last =
             last.or_else(|| lines.iter().rev().find(|line| !line.trim().is_empty())).cloned().unwrap_or_default();
@@ -165,7 +165,7 @@ pub async fn convert_tflite(
     Ok(Made { files, names: None, converted: None, seconds: begun.elapsed().as_secs_f64() })
 }
 
-/// What the log tells of a failure, and where it is.
+/// What the log reveals about a failure, and where the log is.
 fn advice(course: &Course<'_>, output: &std::process::Output, out: &Path, force: bool) -> String {
     let text = [output.stdout.as_slice(), output.stderr.as_slice()].concat();
     let known = if String::from_utf8_lossy(&text).contains("Qnn System library version") {
@@ -182,7 +182,8 @@ fn advice(course: &Course<'_>, output: &std::process::Output, out: &Path, force:
     if parts.is_empty() { "its log could not be kept".to_owned() } else { parts.join("; ") }
 }
 
-/// The map from operators to the ops of the DLCs: LiteRT's compiler puts the number of the operator behind the name of the op.
+/// The map from operators to the ops of the DLCs: LiteRT's compiler appends the operator's number to the op's
+/// name.
 ///
 /// # Errors
 /// The map cannot be written.
@@ -201,12 +202,12 @@ pub fn keep_names(model: &Path, files: &[PathBuf], ops: &[Op], out: &Path) -> Re
     Ok(Some(map))
 }
 
-/// `conv0/Conv2d_8_LiteRt_OpId_0` is of operator 0.
+/// `conv0/Conv2d_8_LiteRt_OpId_0` comes from operator 0.
 fn operator(op: &str) -> Option<usize> {
     op.rsplit_once("_LiteRt_OpId_")?.1.parse().ok()
 }
 
-/// A library under a name that the loader looks for: a link to one that is loaded anyway.
+/// A library under the name that the loader looks for: a link to one that is loaded anyway.
 #[cfg(unix)]
 fn stand_in(library: &Path, name: &Path) -> std::io::Result<()> {
     std::os::unix::fs::symlink(library, name)

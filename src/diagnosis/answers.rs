@@ -1,39 +1,39 @@
-//! What is in a log and no part of what happened: what a chat model was asked and said, and an earlier diagnosis of ours.
+//! Parts of a log that are not events: a chat model's prompts and answers, and an earlier qnnscope diagnosis.
 
 use memchr::memmem::{self, Finder};
 use std::sync::LazyLock;
 
-/// An answer without an end is over after this many lines.
+/// Lines after which an answer without an end mark counts as over.
 const LONGEST: u64 = 400;
-/// What a line begins with that the runner prints after an answer.
+/// Prefixes of the lines that the runner prints after an answer.
 const AFTER: [&[u8]; 6] = [b"[KPIS]", b"[PROMPT]", b"[ERROR]", b"[WARN", b"[INFO]", b"[DEBUG]"];
 
-/// What a line of our own diagnosis begins with.
+/// Prefixes of the lines of a qnnscope diagnosis.
 const OWN: [&[u8]; 6] = [b"cause, ", b"confirmed: ", b"check: ", b"fix: ", b"next: ", b"why: "];
-/// Blanks before the second line of such a text.
+/// Indentation of the continuation lines of such a text, in columns.
 const OWN_INDENT: usize = 11;
-/// Lines of one such text.
+/// Longest such text, in lines.
 const OWN_LINES: u64 = 8;
 
 static BEGIN: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("[BEGIN]:"));
 static QUESTION: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("[PROMPT]:"));
 
-/// Where in an answer the log is.
+/// Whether the log is currently inside an answer.
 #[derive(Debug, Default, Clone)]
 pub struct Answers {
-    /// The line in which an answer began that has not ended.
+    /// Line in which the still open answer began.
     begun: Option<u64>,
-    /// The line in which a text of ours began.
+    /// Line in which the last text of a qnnscope diagnosis began.
     own: Option<u64>,
 }
 
 impl Answers {
-    /// True if the line belongs to an answer or a question, or to a diagnosis that we made.
+    /// True if the line is part of a prompt, an answer or an earlier qnnscope diagnosis.
     pub fn covers(&mut self, number: u64, line: &[u8]) -> bool {
         self.is_own(number, line) || self.is_answer(number, line)
     }
 
-    /// True where no answer goes on: then a line that was read before says nothing new.
+    /// True outside of answers, where a line that was already read adds nothing.
     pub fn is_outside(&self) -> bool {
         self.begun.is_none()
     }

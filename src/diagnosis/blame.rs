@@ -1,4 +1,4 @@
-//! The op at which a run of ours stopped, and why: from what the run wrote down, in the words that `check` has for it.
+//! The op at which one of our runs stopped, and why: from what the run recorded, worded as `check` words it.
 
 use super::diagnoser::Diagnoser;
 use super::fault::Fault;
@@ -6,9 +6,9 @@ use super::preflight::{Kind, Reason, TensorRow, Why, reason, remedy, why_not_bui
 use crate::event::{Failure, Refusal, Stage};
 use crate::models::Op;
 
-/// Package of QNN's own ops.
+/// Package of QNN's built-in ops.
 const OWN_PACKAGE: &str = "qti.aisw";
-/// Causes that the words about one op may tell apart where the reason has no kind of its own.
+/// Causes that the backend's words about an op can tell apart when the reason has no kind of its own.
 const BY_WORDS: [&str; 5] = [
     "shape-mismatch",
     "zero-size-tensor",
@@ -18,7 +18,7 @@ const BY_WORDS: [&str; 5] = [
 ];
 
 impl Fault {
-    /// What a failure says of the op at which it stopped.
+    /// The op at which the run stopped, if the failure names one.
     pub fn of(failure: &Failure) -> Option<Self> {
         if failure.stage > Stage::Finalize {
             return None;
@@ -26,8 +26,8 @@ impl Fault {
         Self::told(failure)
     }
 
-    /// What the validator says of an op of a graph that was built all the same, and then did not execute: backends build
-    /// graphs, and even run some, that their validators refuse, so that it may not be why.
+    /// An op that the validator refuses although the graph was built and failed only later. Backends build
+    /// graphs, and even run some, that their validators refuse, so it may not be the reason.
     pub fn suspected(failure: &Failure) -> Option<Self> {
         if failure.stage <= Stage::Finalize {
             return None;
@@ -57,7 +57,7 @@ impl Fault {
     }
 }
 
-/// An op that was refused while its graph was composed.
+/// An op that was refused while its graph was being composed.
 fn refused(failure: &Failure, refusal: &Refusal) -> Why {
     let code = refusal.verdict.or(failure.code).unwrap_or_default();
     let found = reason(&refusal.op, code, &refusal.log, &refusal.tensor_ids);
@@ -77,7 +77,7 @@ fn cause_of(refusal: &Refusal, reason: &Reason) -> &'static str {
         Kind::UnknownOp => "op-unsupported",
         Kind::Count => "op-config-inconsistent",
         Kind::Value => by_words(&refusal.log).unwrap_or("op-config-inconsistent"),
-        // A validator's complaint about an op is mostly that its parts do not go together.
+        // A validator's complaint about an op is usually about parts that do not match.
         Kind::Other => by_words(&refusal.log).unwrap_or_else(|| {
             let is_limit = reason.text.to_ascii_lowercase().contains("supported");
             if is_limit { "op-unsupported" } else { "op-config-inconsistent" }
@@ -86,7 +86,7 @@ fn cause_of(refusal: &Refusal, reason: &Reason) -> &'static str {
     }
 }
 
-/// The cause that the oddest tensor of an op makes likely: the only clue where the backend gives no reason.
+/// The cause suggested by the op's most unusual tensor: the only clue when the backend gives no reason.
 fn by_suspect(op: &Op, reason: &Reason) -> &'static str {
     let tensor = reason.tensor.and_then(|place| op.inputs.iter().chain(&op.outputs).nth(place));
     match tensor {
@@ -98,7 +98,7 @@ fn by_suspect(op: &Op, reason: &Reason) -> &'static str {
     }
 }
 
-/// The cause that the backend's words about the op name.
+/// The cause that the backend's words about the op point to.
 fn by_words(log: &[String]) -> Option<&'static str> {
     let mut diagnoser = Diagnoser::new();
     diagnoser.set_flag("qnn", "said of an op");

@@ -1,24 +1,25 @@
-//! The case base: failures of public threads as what they stated, for logs to which no rule fits.
+//! The case base: failures from public threads, stored as the statements they made, for logs that no rule
+//! fits.
 //!
-//! A case never outranks a rule: it is only looked for where no cause is well founded.
+//! A case never outranks a rule: cases are searched only when no cause is well founded.
 
 use super::catalogue::{Case, catalogue};
 use super::statements::{Decoded, Statements, lexicon};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Part of a case's weight that has to agree.
+/// Fraction of a case's weight that has to match.
 const NEAR: f64 = 0.5;
-/// Signs that have to agree, however heavy.
+/// Minimum number of matching signs, however heavy they are.
 const LEAST: usize = 2;
-/// Cases that are named.
+/// Most cases that are shown.
 const MOST: usize = 2;
 
-/// A case that is near.
+/// A similar case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NearCase {
     /// The case.
     pub case: &'static Case,
-    /// Its signs that the log has, too.
+    /// Its signs that the log shows as well.
     pub agree: Vec<&'static str>,
 }
 
@@ -28,7 +29,7 @@ pub(super) fn signs(statements: &Statements, codes: &[Decoded], signs: &mut BTre
     if statements.is_failure() {
         for statement in &statements.list {
             let said = lexicon.said_name(statement.said);
-            // That something failed is said in every log.
+            // Every log says that something failed.
             if said != "failed" {
                 signs.extend(statement.of.iter().map(|class| format!("{said}: {}", lexicon.object_name(class))));
             }
@@ -45,7 +46,7 @@ fn sign_of(code: &Decoded) -> String {
     }
 }
 
-/// The nearest cases, nearest first. A sign that few cases have weighs more.
+/// The most similar cases, best first. The fewer cases share a sign, the more it weighs.
 pub(super) fn nearest(found: &BTreeSet<String>) -> Vec<NearCase> {
     let cases = &catalogue().case;
     let mut how_many: BTreeMap<&str, usize> = BTreeMap::new();

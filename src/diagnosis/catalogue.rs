@@ -6,36 +6,37 @@ use steps::Steps;
 
 mod steps;
 
-/// One way in which things go wrong.
+/// A failure mode.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cause {
-    /// Name that stays the same over versions, such as `skel-not-found`.
+    /// Name that is stable across versions, such as `skel-not-found`.
     pub id: String,
     /// Other names of the same cause.
     #[serde(default)]
     pub aliases: Vec<String>,
-    /// One line for people.
+    /// One-line title for users.
     pub title: String,
     /// Stage of a run, as [`crate::event::Stage::name`] gives it, or `framework`, `conversion`, `unknown`.
     pub stage: String,
-    /// Codes that come with it, decimal or hexadecimal as people write them.
+    /// Codes that accompany it, decimal or hexadecimal as people write them.
     #[serde(default)]
     pub codes: Vec<String>,
-    /// True for an answer that only says where the cause must be looked for; a specific cause displaces it.
+    /// True for an answer that only says where to look for the cause; a specific cause displaces it.
     #[serde(default)]
     pub generic: bool,
-    /// True for what makes a run slow and not fail: a remark beside a failure, whichever comes first.
+    /// True for a cause that slows a run down but does not fail it: beside a failure it is only a remark,
+    /// whichever comes first.
     #[serde(default)]
     pub remark: bool,
     /// Why it happens.
     pub why: String,
-    /// What to do.
+    /// How to fix it.
     pub fix: String,
-    /// How to make sure, in the order in which to try.
+    /// Checks that confirm it, in the order to try them.
     #[serde(default)]
     pub confirm: Vec<Check>,
-    /// What in a log points to it.
+    /// What points to it in a log.
     #[serde(default)]
     pub(super) signal: Vec<Signal>,
 }
@@ -44,36 +45,36 @@ pub struct Cause {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
-    /// Name, such as `skel-files`; the same check has the same name with every cause.
+    /// Name, such as `skel-files`; a check has the same name under every cause.
     pub id: String,
-    /// What must be so.
+    /// The condition that has to hold.
     pub what: String,
     /// `device` or `host`.
     pub on: CheckPlace,
-    /// The command to type there. `$DIR` is the folder of the QNN libraries, `$PID` the program's process.
+    /// The command to type there. `$DIR` is the folder of the QNN libraries, `$PID` the program's process id.
     pub command: String,
 }
 
-/// Where a check is made.
+/// Where a check runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckPlace {
-    /// In a shell of the device.
+    /// In a shell on the device.
     Device,
-    /// On the machine at which the user sits.
+    /// On the user's machine.
     Host,
 }
 
-/// What one line must look like; the parts that are given must all hold. Literals ignore the case of ASCII letters.
+/// What one line has to contain; all given parts have to match. Literals ignore ASCII case.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub(super) struct Pattern {
     /// All of these.
     #[serde(default)]
     pub all: Vec<String>,
-    /// One of these.
+    /// At least one of these.
     #[serde(default)]
     pub any: Vec<String>,
-    /// One of these, too.
+    /// At least one of these as well.
     #[serde(default)]
     pub any_of: Vec<String>,
     /// None of these.
@@ -81,74 +82,74 @@ pub(super) struct Pattern {
     pub not: Vec<String>,
     /// This regular expression.
     pub re: Option<String>,
-    /// One of these QNN codes, in any spelling, where the line calls it an error.
+    /// One of these QNN codes, in any spelling, if the line calls it an error.
     #[serde(default)]
     pub code: Vec<u64>,
     /// A statement that the line makes, in whatever words.
     pub says: Option<Says>,
 }
 
-/// What is said of what, by classes of the lexicon. Lines that only inform state nothing.
+/// A predicate and its objects, as classes of the lexicon. Informational lines state nothing.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Says {
-    /// One of these is said.
+    /// One of these predicates.
     pub said: Vec<String>,
-    /// Of one of these.
+    /// About one of these objects.
     #[serde(default)]
     pub of: Vec<String>,
-    /// And of one of these, in the same clause.
+    /// And about one of these, in the same clause.
     #[serde(default)]
     pub and: Vec<String>,
-    /// Of none of these.
+    /// About none of these.
     #[serde(default)]
     pub not_of: Vec<String>,
-    /// By one of these, where the line names who speaks.
+    /// From one of these speakers, if the line names its speaker.
     #[serde(default)]
     pub who: Vec<String>,
 }
 
-/// A pattern (or, without one, flags alone) that points to a cause.
+/// A pattern (or flags alone) that points to a cause.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(super) struct Signal {
     #[serde(flatten)]
     pub pattern: Pattern,
-    /// Flags that the log must have.
+    /// Flags that the log has to set.
     #[serde(default)]
     pub with: Vec<String>,
-    /// Flags that it must not have.
+    /// Flags that it must not set.
     #[serde(default)]
     pub without: Vec<String>,
-    /// Set for what any program prints: how near to QNN the line must be.
+    /// Set for lines that any program may print: how close to QNN the line has to be.
     pub near: Option<Near>,
-    /// How far the signal alone carries, 0 to 1.
+    /// Confidence that the signal gives by itself, 0 to 1.
     pub weight: f64,
 }
 
-/// How near to QNN a line must be.
+/// How close to QNN a line has to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Near {
-    /// In Android's log: of the same process or tag; elsewhere: among its lines.
+    /// In Android's log, from the same process or tag; elsewhere, among QNN's lines.
     Process,
-    /// Among its lines.
+    /// Among QNN's lines.
     Lines,
 }
 
-/// Which signals a flag excludes as `without`, by their place in the log.
+/// Which signals with this flag in `without` it excludes, by their position in the log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Voids {
-    /// All.
+    /// All of them.
     #[default]
     All,
-    /// Those after its first line.
+    /// Those after the flag's first line.
     Later,
-    /// Those before its last line.
+    /// Those before the flag's last line.
     Earlier,
 }
 
-/// Something that a line says about the whole log.
+/// A property of the whole log that a line reveals.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Flag {
     pub name: String,
@@ -158,13 +159,13 @@ pub(super) struct Flag {
     pub pattern: Pattern,
 }
 
-/// What a code says in the field, and its causes in the order of likelihood.
+/// What a code means in practice, and its likely causes.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CodeNote {
     /// The codes, decimal.
     pub codes: Vec<u64>,
-    /// What it really says.
+    /// What it means in practice.
     pub says: String,
     /// Ids of causes, likeliest first.
     #[serde(default)]
@@ -175,19 +176,19 @@ pub struct CodeNote {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
-    /// Name that stays the same.
+    /// Stable name.
     pub id: String,
     /// Id of its cause.
     pub cause: String,
-    /// What its failing lines state: `missing: model` or a code, `FastRPC 0x80000406`.
+    /// What its failing lines state: `missing: model`, or a code such as `FastRPC 0x80000406`.
     pub states: Vec<String>,
-    /// What solved it, or what it came down to, in a sentence.
+    /// The fix, or what the cause turned out to be, in one sentence.
     pub solved: String,
-    /// Where it can be read.
+    /// Where it was reported.
     pub source: String,
 }
 
-/// Everything of the files.
+/// The contents of all files.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Catalogue {
@@ -225,7 +226,7 @@ const FILES: [&str; 17] = [
     include_str!("catalogue/steps/models.toml"),
 ];
 
-/// Flags that are not read off single lines but off the log's form, the exit status or the outputs.
+/// Flags that come not from single lines but from the form of the log, the exit status or the outputs.
 pub(super) const FACTS: [&str; 10] = [
     "skel-arch-differs",
     "versions-differ",
@@ -239,7 +240,7 @@ pub(super) const FACTS: [&str; 10] = [
     "empty-outputs",
 ];
 
-// A file that does not parse is a defect that the tests below find; at run time its causes would be missing.
+// A file that does not parse is a bug that the tests below catch; at run time its causes would be missing.
 static BUILTIN: LazyLock<Catalogue> = LazyLock::new(|| {
     let mut whole = Catalogue::default();
     for part in FILES.iter().filter_map(|text| toml::from_str::<Catalogue>(text).ok()) {
@@ -256,13 +257,13 @@ static BUILTIN: LazyLock<Catalogue> = LazyLock::new(|| {
 /// The user's own entries.
 static USERS: OnceLock<Catalogue> = OnceLock::new();
 
-/// The built-in entries and the user's, which come first and replace those of the same id.
+/// The built-in entries and the user's; the user's come first and replace built-in ones with the same id.
 static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(|| {
     let mut whole = BUILTIN.clone();
     let Some(users) = USERS.get().cloned() else { return whole };
     whole.cause.retain(|cause| !users.cause.iter().any(|own| own.id == cause.id));
     whole.case.retain(|case| !users.case.iter().any(|own| own.id == case.id));
-    // What the user says of a cause stands for itself.
+    // What the user says about a cause stands alone.
     let is_users =
         |id: &String| users.cause.iter().any(|own| own.id == *id) || users.steps.iter().any(|own| own.cause == *id);
     whole.steps.retain(|steps| !is_users(&steps.cause));
@@ -275,17 +276,17 @@ static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(|| {
     whole
 });
 
-/// Takes the user's entries; without effect once the catalogue was used.
+/// Installs the user's entries; has no effect once the catalogue has been used.
 pub(super) fn install(users: Catalogue) {
     let _ = USERS.set(users);
 }
 
-/// What is built in, without the user's entries.
+/// The built-in entries, without the user's.
 pub(super) fn builtin() -> &'static Catalogue {
     &BUILTIN
 }
 
-/// True if a cause of this id or alias is built in.
+/// True if a cause with this id or alias is built in.
 pub(super) fn builtin_cause(id: &str) -> bool {
     BUILTIN.cause.iter().any(|cause| cause.id == id || cause.aliases.iter().any(|alias| alias == id))
 }
@@ -299,13 +300,13 @@ pub fn causes() -> &'static [Cause] {
     &CATALOGUE.cause
 }
 
-/// The cause of this id or alias; an id wins over an alias.
+/// The cause with this id or alias; an id takes precedence over an alias.
 pub fn cause(id: &str) -> Option<&'static Cause> {
     let by_alias = || causes().iter().find(|cause| cause.aliases.iter().any(|alias| alias == id));
     causes().iter().find(|cause| cause.id == id).or_else(by_alias)
 }
 
-/// What is known of a code beyond its row in the table.
+/// What is known about a code beyond its row in the table.
 pub fn code_note(code: u64) -> Option<&'static CodeNote> {
     CATALOGUE.code.iter().find(|note| note.codes.contains(&code))
 }

@@ -1,21 +1,22 @@
-//! What checks make of a diagnosis.
+//! How the results of checks change a diagnosis.
 
 use super::catalogue::cause;
 use super::evidence::Evidence;
 use super::finding::{Diagnosis, Finding};
 use crate::event::{CheckOutcome, CheckResult};
 
-/// Confidence in a cause that a check confirmed.
+/// Confidence in a cause that a check has confirmed.
 const CONFIRMED: f64 = 0.99;
-/// What is left of the confidence in one that a check refuted.
+/// Factor for the confidence in a cause that a check has refuted.
 const REFUTED: f64 = 0.2;
 
 impl Diagnosis {
-    /// Takes in what checks found. Confirmed causes come first, also those that the log did not name; refuted ones are kept,
-    /// last. Of two confirmed causes the one that the log's words point to comes first, then the one that was checked first.
+    /// Applies the results of checks. Confirmed causes come first, including those that the log did not name;
+    /// refuted ones stay, last. Among confirmed causes, one that the log points to comes first, then the one
+    /// checked first.
     pub fn take_checks(&mut self, results: &[CheckResult]) {
         for result in results {
-            // An old session may name causes that are no longer in the catalogue.
+            // An old session may name causes that have left the catalogue.
             let Some(known) = cause(&result.cause) else { continue };
             let at = self.causes.iter().position(|finding| finding.id == known.id);
             let at = match at {
@@ -40,7 +41,7 @@ impl Diagnosis {
             };
             self.causes[at].results.push(result.clone());
         }
-        // Those of one cause that came before it was confirmed.
+        // All results of a cause count, including those from before it was confirmed.
         for finding in &mut self.causes {
             let all: Vec<CheckResult> = results.iter().filter(|result| result.cause == finding.id).cloned().collect();
             let says = |outcome| all.iter().any(|result: &CheckResult| result.outcome == outcome);
@@ -51,7 +52,8 @@ impl Diagnosis {
             };
             finding.results = all;
         }
-        // A generic answer that says where to look has nothing left to say once a cause is confirmed; it stays behind it.
+        // A generic answer that says where to look adds nothing once a cause is confirmed; it stays behind
+        // it.
         let place = |finding: &Finding| match finding.confirmed {
             Some(true) => 0,
             None => 1,

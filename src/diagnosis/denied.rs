@@ -1,16 +1,16 @@
-//! Words of failure that the line itself takes back: `error 0`, `0 failed`, `no errors`.
+//! Words of failure that the line itself negates: `error 0`, `0 failed`, `no errors`.
 
 use super::pattern::regex;
 use regex::bytes::Regex;
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-/// The word, in one of the groups.
+/// Captures the negated word, in one of its groups.
 static DENIALS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     regex(concat!(
         r"(?:\b|_)(errors?|err|errno|fail|failed|fails|failures?|errorcode)",
         r"(?:[ _]?(?:code|count|status|number|no|num))?(?:\s*[:=]\s*|\s+)",
-        // Neither `0.5.1` nor "none of the files".
+        // Matches neither `0.5.1` nor "none of the files".
         r#"(?:(?:0x0+|0|success|ok|no error)(?:$|[\s,;:)\]}'"|/]|\.(?:\s|$))|none\s*(?:$|[,;.)]))"#,
         r"|(?:^|[^\w.])(?:0|no|zero|without(?: any)?)\s+(errors?|failures?|failed|failing|unsupported|mismatch(?:es)?|timeouts?|crash(?:es)?)\b",
         r"|\b(unsupported|missing|mismatch(?:es)?|mismatched|refused|rejected|timeouts?|crashes|invalid)(?: (?:ops|nodes|tensors))?\s*[:=]\s*0(?:$|[\s,;)])",
@@ -18,12 +18,12 @@ static DENIALS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// A line in which such words are blank.
+/// A line with its negated words blanked out.
 #[derive(Debug)]
 pub struct Denied<'l>(Cow<'l, [u8]>);
 
 impl<'l> Denied<'l> {
-    /// Blanks the words of `line` that are taken back.
+    /// Blanks the negated words of `line`.
     pub fn of(line: &'l [u8]) -> Self {
         let mut kept = Cow::Borrowed(line);
         for found in DENIALS.iter().flat_map(|denials| denials.captures_iter(line)) {
@@ -39,7 +39,7 @@ impl<'l> Denied<'l> {
         &self.0
     }
 
-    /// True if a word was taken back.
+    /// True if a word was blanked.
     pub fn is_changed(&self) -> bool {
         matches!(self.0, Cow::Owned(_))
     }

@@ -1,4 +1,4 @@
-//! Reading a log once, from its first byte to its last, in bounded memory.
+//! Reads a log once, from first byte to last, in bounded memory.
 
 use super::answers::Answers;
 use super::catalogue::{Voids, causes};
@@ -21,19 +21,19 @@ mod blocks;
 
 /// Longer lines are read in pieces of this many bytes.
 const PIECE: usize = 32 * 1024;
-/// Bytes at the end of a piece that the next one begins with, so that a message over the edge is seen.
+/// Bytes that a piece repeats from the end of the one before, so that a message across the boundary is found.
 const OVERLAP: usize = 512;
 
 /// Longer logs are of many programs: only those that name QNN are of QNN.
 const IMPLIED_LINES: u64 = 200;
 
-/// Confidence from which on a cause counts as an answer.
+/// Confidence from which a cause counts as an answer.
 const ANSWERED: f64 = 0.45;
 
 /// Finds known failures in a log.
 ///
-/// Bytes come through [`Self::feed`] in pieces of any size, or lines through [`Self::feed_line`]. Memory does not grow with
-/// the log: at most one piece of a line and one line per signal of the catalogue are kept.
+/// Bytes arrive through [`Self::feed`] in pieces of any size, lines through [`Self::feed_line`]. Memory does
+/// not grow with the log: at most one piece of a line and one line per signal of the catalogue are kept.
 #[derive(Debug, Clone)]
 pub struct Diagnoser {
     rules: &'static Rules,
@@ -47,23 +47,23 @@ pub struct Diagnoser {
     near: Nearness,
     prose: Prose,
     answers: Answers,
-    /// The flag that the log has to do with QNN, by its place.
+    /// Index of the flag that marks the log as QNN's.
     qnn: Option<usize>,
-    /// True until enough lines of QNN are known.
+    /// True until enough QNN lines are known.
     counting: bool,
-    /// Start of a line whose end has not come yet.
+    /// Start of a line whose end has not arrived yet.
     line: Vec<u8>,
-    /// True while the start of the current line was read as a piece of its own.
+    /// True if the start of the current line has been read as a piece of its own.
     in_line: bool,
     lines: u64,
     bytes: u64,
-    /// By rule: no more lines are needed for it.
+    /// Per rule: it needs no more lines.
     done: Vec<bool>,
     pub(super) flags: Vec<Seen>,
     pub(super) signals: Vec<Vec<Seen>>,
-    /// Signals that do not count, by the places of cause and signal.
+    /// Signals that do not count, as indices of cause and signal.
     ignored: Vec<(usize, usize)>,
-    /// What lines state, for those who ask for it.
+    /// What the lines state, if requested.
     trace: Option<Trace>,
     last: Evidence,
 }
@@ -75,7 +75,7 @@ impl Default for Diagnoser {
 }
 
 impl Diagnoser {
-    /// Nothing read yet.
+    /// A diagnoser that has read nothing yet.
     pub fn new() -> Self {
         let rules = rules();
         Self {
@@ -105,33 +105,35 @@ impl Diagnoser {
         }
     }
 
-    /// Leaves signals out, by the cause's id and their place among its signals: how well others carry without them.
+    /// Ignores signals, given by the cause's id and their index in it, to measure how well the others do
+    /// without them.
     pub fn ignore(&mut self, signals: &[(&str, usize)]) {
         let place = |id: &str| causes().iter().position(|cause| cause.id == id);
         self.ignored = signals.iter().filter_map(|&(id, signal)| Some((place(id)?, signal))).collect();
     }
 
-    /// Keeps what lines state, as [`Diagnosis::trace`].
+    /// Records what the lines state, as [`Diagnosis::trace`].
     pub fn keep_trace(&mut self) {
         self.trace = Some(Trace::default());
     }
 
-    /// What is known so far, as if the log ended here.
+    /// The diagnosis so far, as if the log ended here.
     pub fn so_far(&self) -> Diagnosis {
         self.clone().finish()
     }
 
-    /// How the program that wrote the log ended, as a shell counts it: 128 and the signal for a signal.
+    /// Exit status of the program that wrote the log, as a shell reports it: 128 plus the signal number after
+    /// a signal.
     pub fn exit_status(&mut self, status: i32) {
         self.facts.exit_status(status);
     }
 
-    /// How many of its result files have 0 bytes.
+    /// How many of its result files are empty (0 bytes).
     pub fn empty_outputs(&mut self, count: u32) {
         self.facts.empty_outputs(count);
     }
 
-    /// The log has to do with QNN whatever its lines say.
+    /// Marks the log as QNN's, whatever its lines say.
     pub(super) fn set_flag(&mut self, name: &str, text: &str) {
         if name == "qnn" {
             self.near.is_own();
@@ -141,7 +143,8 @@ impl Diagnoser {
         }
     }
 
-    /// The next bytes of the log: any encoding of text, with or without terminal escapes, or no text at all.
+    /// Feeds the next bytes of the log: text in any encoding, with or without terminal escapes, or binary
+    /// data.
     pub fn feed(&mut self, data: &[u8]) {
         self.bytes += data.len() as u64;
         let mut filter = std::mem::take(&mut self.filter);
@@ -149,7 +152,7 @@ impl Diagnoser {
         self.filter = filter;
     }
 
-    /// One line with a number of its own, without its end. Not to be mixed with [`Self::feed`].
+    /// Feeds one numbered line, without its line end. Not to be mixed with [`Self::feed`].
     pub fn feed_line(&mut self, number: u64, line: &[u8]) {
         self.bytes += line.len() as u64 + 1;
         let mut plain = Vec::new();
@@ -167,7 +170,7 @@ impl Diagnoser {
 
     fn text(&mut self, mut data: &[u8]) {
         self.facts.pass(data);
-        // The rest of the line that has begun.
+        // The rest of a line that has already begun.
         if self.in_line || !self.line.is_empty() {
             let end = memchr::memchr(b'\n', data);
             let rest = &data[..end.unwrap_or(data.len())];
@@ -207,7 +210,7 @@ impl Diagnoser {
         self.in_line = false;
     }
 
-    /// Everything one line (or piece of one) says.
+    /// Reads everything that one line, or a piece of one, says.
     fn read(&mut self, number: u64, line: &[u8]) -> Reading {
         if self.answers.covers(number, line) {
             return Reading::Telling;
@@ -223,7 +226,7 @@ impl Diagnoser {
                 }
             }
         }
-        // A line that says nothing more says it with any number before it.
+        // A line that adds nothing adds nothing under any other leading number either.
         let beyond = self.beyond_numbers(line).filter(|_| !self.counting);
         if beyond.is_some_and(|key| self.repeats.has(key)) {
             return Reading::Idle;
@@ -255,7 +258,7 @@ impl Diagnoser {
                     if again || self.flags[flag].is_none() {
                         self.flags[flag] = Some(Evidence { line: number, text: excerpt_at(line, at) });
                     }
-                    // The lines that show where QNN is are counted, too.
+                    // The lines that show where QNN is are counted as well.
                     self.done[index] = !again && (self.qnn != Some(flag) || !self.counting);
                 }
                 LineMeaning::Signal { cause, signal, near } if !harmless => {
@@ -303,10 +306,10 @@ impl Diagnoser {
         reading
     }
 
-    /// The system that the log comes from, if its lines tell.
+    /// The system that the log comes from, if its lines reveal it.
     fn platform(&self) -> Option<Platform> {
         let has = |name: &str| self.rules.flag(name).is_some_and(|flag| self.flags[flag].is_some());
-        // A PC's log tells what it pushes to a phone, and a phone's never tells of a PC.
+        // A PC's log mentions what it pushes to a phone; a phone's log never mentions a PC.
         let signs = [
             (Platform::Windows, ["windows", "windows"]),
             (Platform::Android, ["android", "app"]),
@@ -327,7 +330,7 @@ impl Diagnoser {
         }
     }
 
-    /// The end of the log.
+    /// Ends the log.
     pub fn finish(mut self) -> Diagnosis {
         let mut filter = std::mem::take(&mut self.filter);
         filter.finish(|text| self.text(text));

@@ -16,7 +16,7 @@ use serde::Serialize;
 #[derive(Debug, Serialize)]
 pub struct DiagnosisDocument {
     schema: &'static str,
-    /// Lines and bytes looked at.
+    /// Lines and bytes read.
     lines: u64,
     bytes: u64,
     platform: Option<Platform>,
@@ -27,7 +27,7 @@ pub struct DiagnosisDocument {
     trace: Option<TraceRow>,
 }
 
-/// What is known where no cause is well founded.
+/// What is known when no cause is well founded.
 #[derive(Debug, Serialize)]
 struct UnexplainedRow {
     first: Evidence,
@@ -128,7 +128,7 @@ impl TraceRow {
     }
 }
 
-/// A cause as JSON; also in documents of runs.
+/// A cause as JSON, also used in the documents of runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CauseRow {
     id: &'static str,
@@ -142,12 +142,12 @@ pub struct CauseRow {
     why: &'static str,
     fix: &'static str,
     remedy: Option<String>,
-    /// What to do on the system that the log comes from, in order.
+    /// How to fix it on the system that the log comes from, in order.
     steps: &'static [String],
     confirm: Vec<ConfirmRow>,
 }
 
-/// A check and what it found.
+/// A check and its result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct ConfirmRow {
     #[serde(flatten)]
@@ -165,7 +165,7 @@ struct CheckRow<'a> {
 }
 
 impl DiagnosisDocument {
-    /// The document of a diagnosis.
+    /// The document for a diagnosis.
     pub fn new(diagnosis: &Diagnosis) -> Self {
         Self {
             schema: "qnnscope.diagnosis/1",
@@ -181,7 +181,7 @@ impl DiagnosisDocument {
 }
 
 impl CauseRow {
-    /// The row of a finding.
+    /// The row for a finding.
     pub fn new(finding: &Finding) -> Self {
         let cause = finding.cause();
         Self {
@@ -236,7 +236,7 @@ struct CodeRow<'a> {
     known: bool,
     code: Option<u64>,
     hex: Option<String>,
-    /// Component whose range an unknown number lies in.
+    /// Component whose range contains the unknown number.
     range: Option<&'static str>,
     note: Option<&'static str>,
     says: Option<&'static str>,
@@ -265,7 +265,7 @@ struct KnownCause<'a> {
 }
 
 impl<'a> ExplainDocument<'a> {
-    /// The document of what was asked and answered.
+    /// The document for the given questions and answers.
     pub fn new(answers: &'a [(String, Answer)]) -> Self {
         Self {
             schema: "qnnscope.explain/1",

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// Bytes of a line that are kept as evidence.
 const EXCERPT_BYTES: usize = 600;
-/// Bytes shown before the place for which a cut line is shown.
+/// Bytes that are shown before the relevant position of a cut line.
 const BEFORE_BYTES: usize = 200;
 
 /// The first line that shows a signal or flag.
@@ -14,20 +14,20 @@ pub(super) type Seen = Option<Evidence>;
 /// A sign that points to a cause.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Sign {
-    /// Its place among the signals of the cause in the catalogue, from 0.
+    /// Its index among the cause's signals in the catalogue, from 0.
     pub index: usize,
-    /// How far it carries alone, 0 to 1.
+    /// Confidence that it gives by itself, 0 to 1.
     pub weight: f64,
-    /// Its line; 0 for what no single line says.
+    /// Its line; 0 if no single line shows it.
     pub line: u64,
 }
 
 /// A line that points to a cause.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Evidence {
-    /// Line, from 1; 0 for what no single line says (exit status, failed call, output files, counts).
+    /// Line number, from 1; 0 if no single line shows it (exit status, failed call, output files, counts).
     pub line: u64,
-    /// The line, free of control characters, cut to 600 bytes.
+    /// The line without control characters, cut to 600 bytes.
     pub text: String,
 }
 
@@ -36,7 +36,7 @@ pub(super) fn excerpt(line: &[u8]) -> String {
     excerpt_at(line, 0)
 }
 
-/// A line as evidence, cut so that what stands at `at` is in it.
+/// A line as evidence, cut so that it includes position `at`.
 pub(super) fn excerpt_at(line: &[u8], at: usize) -> String {
     let blanks = line.len() - line.trim_ascii_start().len();
     let line = line.trim_ascii();
@@ -44,7 +44,7 @@ pub(super) fn excerpt_at(line: &[u8], at: usize) -> String {
     let mut start = 0;
     if line.len() > EXCERPT_BYTES && at > EXCERPT_BYTES / 2 {
         start = (at - BEFORE_BYTES).min(line.len() - EXCERPT_BYTES);
-        // Not in the middle of a character.
+        // Do not start inside a character.
         while line[start] & 0xc0 == 0x80 && start + 1 < line.len() {
             start += 1;
         }

@@ -1,21 +1,21 @@
-//! One code explained: what it is called, where it comes from, what usually stands behind it.
+//! Explains one code: its name, where it comes from, and what usually causes it.
 
 use super::catalogue::{Cause, cause, causes, code_note};
 use super::statements::of_systems;
 use crate::backends::errors::{self, ErrorCode, FASTRPC_BASE};
 use crate::event::Stage;
 
-/// Most symbols that are listed where part of a name fits several.
+/// Most symbols listed when part of a name matches several.
 const MOST_CANDIDATES: usize = 24;
 
-/// What is known of one word that the user asked about.
+/// What is known about one word that the user asked about.
 #[derive(Debug, Clone)]
 pub enum Answer {
-    /// A number or symbol that is known.
+    /// A known number or symbol.
     Known(Explanation),
     /// Part of several symbols.
     Several(Vec<&'static str>),
-    /// A number without a row; the component whose range it lies in, if any.
+    /// A number without a row; the component whose range contains it, if any.
     UnknownNumber {
         /// The number, low 16 bits for QNN.
         code: u64,
@@ -29,37 +29,37 @@ pub enum Answer {
 /// A code with its meanings and causes.
 #[derive(Debug, Clone)]
 pub struct Explanation {
-    /// The number that the meanings have: low 16 bits for QNN.
+    /// The code: the low 16 bits of the number for QNN.
     pub code: u64,
     /// What it means, by component.
     pub meanings: Vec<Meaning>,
-    /// What it really says in the field.
+    /// What it means in practice.
     pub says: Option<&'static str>,
-    /// Likely causes, likeliest first.
+    /// Causes, likeliest first.
     pub causes: Vec<&'static Cause>,
-    /// What was done to get at the number, if it was more than reading it.
+    /// How the number was derived, if it was not simply read.
     pub note: Option<&'static str>,
 }
 
-/// One row of the table, with where it occurs.
+/// One row of the table, with where the code occurs.
 #[derive(Debug, Clone, Copy)]
 pub struct Meaning {
     /// The row.
     pub row: ErrorCode,
     /// Calls that return it.
     pub calls: &'static str,
-    /// Stages of a run in which they are made.
+    /// Stages of a run in which those calls happen.
     pub stages: &'static [Stage],
 }
 
-/// Explains a decimal or hexadecimal number (negative ones, too), or a symbol or part of one in any case.
+/// Explains a decimal or hexadecimal number (negative ones too), or a symbol or part of one, in any case.
 pub fn explain(word: &str) -> Answer {
-    // As it is cut out of a line: `1008,` or `(0x3ea)`.
+    // As copied from a line: `1008,` or `(0x3ea)`.
     let word = word.trim().trim_matches([',', ';', ':', '.', '(', ')', '[', ']', '"', '\'', '`', '!']);
     if let Some(value) = number(word) {
         let decimal = !word.contains(['x', 'X']);
         return match by_number(value, decimal) {
-            // `80000406` is FastRPC's without its `0x`.
+            // `80000406` is a FastRPC code without its `0x`.
             unknown @ Answer::UnknownNumber { .. } => as_hexadecimal(word).unwrap_or(unknown),
             known => known,
         };
@@ -70,7 +70,7 @@ pub fn explain(word: &str) -> Answer {
     }
 }
 
-/// Digits without `0x` that make a known code as hexadecimal ones.
+/// Digits without `0x` that are a known code when read as hexadecimal.
 fn as_hexadecimal(word: &str) -> Option<Answer> {
     let has_letter = word.bytes().any(|c| c.is_ascii_alphabetic());
     let is_fastrpc = word.len() == 8 && word.starts_with('8');
@@ -99,9 +99,9 @@ fn number(word: &str) -> Option<u64> {
     Some(if negative { value.wrapping_neg() } else { value })
 }
 
-/// `whole`: only the number itself counts, not its low 16 bits, unless those are a code.
+/// With `whole`, only the number itself counts and not its low 16 bits, unless those are a code.
 fn by_number(value: u64, whole: bool) -> Answer {
-    // A 32-bit negative number that was widened.
+    // A negative 32-bit number that was widened.
     let low = value & 0xffff_ffff;
     let widened = value == low || value >> 32 == 0xffff_ffff;
     if widened && low >= FASTRPC_BASE {
@@ -116,11 +116,11 @@ fn by_number(value: u64, whole: bool) -> Answer {
         }
         return answer(code, rows, Some("only the low 16 bits are the code; the library may set higher ones"));
     }
-    // On the host's side FastRPC uses the bare number, and errno's; QNN's own start at 1000.
+    // On the host side FastRPC uses the bare number and those of errno; QNN's own codes start at 1000.
     if value > 0 && value < 1000 {
         let mut rows: Vec<ErrorCode> = ERRNO.iter().filter(|row| row.code == value).copied().collect();
         rows.extend(errors::rows(value));
-        // With a note of its own the number does not mean what the DSP's does.
+        // A number with a note of its own does not mean what it means on the DSP.
         if code_note(value).is_none() || rows.is_empty() {
             rows.extend(errors::rows(FASTRPC_BASE + value));
         }
@@ -130,7 +130,7 @@ fn by_number(value: u64, whole: bool) -> Answer {
     answer(value, errors::rows(value).collect(), None)
 }
 
-/// Numbers of Linux that FastRPC's messages hold.
+/// Linux error numbers that FastRPC's messages contain.
 const ERRNO: [ErrorCode; 13] = [
     errno(1, "EPERM", "operation not permitted"),
     errno(2, "ENOENT", "no such file or folder"),
@@ -169,7 +169,7 @@ fn answer(code: u64, mut rows: Vec<ErrorCode>, note: Option<&'static str>) -> An
 }
 
 fn known(code: u64, rows: Vec<ErrorCode>, note: Option<&'static str>) -> Answer {
-    // The bare number of the host's side has the causes of the DSP's.
+    // A bare host-side number has the same causes as the DSP's.
     let field = code_note(code).or_else(|| (code < 1000).then(|| code_note(FASTRPC_BASE + code)).flatten());
     let mut list: Vec<&'static Cause> =
         field.into_iter().flat_map(|note| &note.causes).filter_map(|id| cause(id)).collect();

@@ -1,17 +1,18 @@
-//! What the log as a whole says: how it ends, which versions and architectures it names, how the program exited.
+//! What the log as a whole shows: how it ends, which versions and architectures it names, how the program
+//! exited.
 
 use std::collections::BTreeSet;
 
-/// How much of the log's end is kept.
+/// Bytes kept from the end of the log.
 const TAIL_BYTES: usize = 4096;
-/// Most lines of one kind that are looked at.
+/// Most lines of one kind that are read.
 const ENOUGH: u32 = 64;
-/// Refused ops from which on it is the quantiser and not the model.
+/// Number of refused ops from which the quantiser is to blame and not the model.
 const MANY_REFUSALS: u32 = 20;
-/// A log this short can be all that a program said before it died.
+/// A log this short may be all that a program wrote before it died.
 const SHORT_BYTES: u64 = 512;
 
-/// Gathered while the log goes by.
+/// Collected while the log is read.
 #[derive(Debug, Default, Clone)]
 pub struct Facts {
     tail: Vec<u8>,
@@ -21,7 +22,8 @@ pub struct Facts {
     backend_versions: BTreeSet<Vec<u8>>,
     skel_lines: u32,
     refusals: u32,
-    /// Nodes of the graph that was named last, and how many of them QNN takes if it is less than half.
+    /// Nodes of the graph that was named last; the next field also holds how many of them QNN takes, if fewer
+    /// than half.
     nodes: Option<u64>,
     few_taken: Option<(u64, u64)>,
     exit_status: Option<i32>,
@@ -29,22 +31,22 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// The exit status as a shell counts it: 128 and the signal for a signal.
+    /// Exit status as a shell reports it: 128 plus the signal number after a signal.
     pub fn exit_status(&mut self, status: i32) {
         self.exit_status = Some(status);
     }
 
-    /// The exit status that was told.
+    /// The exit status, if known.
     pub fn status(&self) -> Option<i32> {
         self.exit_status
     }
 
-    /// Result files of 0 bytes.
+    /// Number of result files of 0 bytes.
     pub fn empty_outputs(&mut self, count: u32) {
         self.empty_outputs = count;
     }
 
-    /// The next bytes of the log.
+    /// Feeds the next bytes of the log.
     pub fn pass(&mut self, data: &[u8]) {
         if data.len() >= TAIL_BYTES {
             self.tail.clear();
@@ -58,7 +60,7 @@ impl Facts {
         self.tail.extend(data);
     }
 
-    /// A line that names a skel: wanted (an address with `?`, a failure), or there (a listing).
+    /// A line that names a skel, either as wanted (an address with `?`, a failure) or as present (a listing).
     pub fn skel_line(&mut self, line: &[u8]) {
         if self.skel_lines >= ENOUGH {
             return;
@@ -80,7 +82,7 @@ impl Facts {
         }
     }
 
-    /// A line with a build version; true if it is a new one.
+    /// A line with a build version; true if the version is new.
     pub fn version_line(&mut self, line: &[u8]) -> bool {
         let Some(at) = memchr::memmem::find(line, b"build version") else { return false };
         let tail = &line[at + b"build version".len()..];
@@ -95,7 +97,7 @@ impl Facts {
         set.len() < 4 && major.len() + minor.len() < 12 && set.insert([major, b".", minor].concat())
     }
 
-    /// A line of ONNX Runtime with the number of nodes in the graph, of nodes that QNN takes, or both.
+    /// A line from ONNX Runtime with the number of nodes in the graph, of nodes that QNN takes, or both.
     pub fn nodes_line(&mut self, line: &[u8]) {
         let line = line.to_ascii_lowercase();
         if let Some(nodes) = number_after(&line, b"nodes in the graph") {
@@ -103,11 +105,11 @@ impl Facts {
         }
         let taken = number_after(&line, b"nodes supported by qnn");
         let (Some(taken), Some(nodes)) = (taken, self.nodes) else { return };
-        // Asked twice, before and after the graph's transformation, only the last answer counts.
+        // ONNX Runtime asks twice, before and after transforming the graph; only the last answer counts.
         self.few_taken = (taken < nodes / 2).then_some((taken, nodes));
     }
 
-    /// A line that says that an op was refused.
+    /// A line that reports a refused op.
     pub fn refusal(&mut self) {
         self.refusals = self.refusals.saturating_add(1);
     }
@@ -122,7 +124,8 @@ impl Facts {
         self.skel_lines >= ENOUGH
     }
 
-    /// Facts that hold at the end, by the names in [`super::catalogue::FACTS`], with a line where no log line shows them.
+    /// The facts that hold at the end, named as in [`super::catalogue::FACTS`], with a text if no line of the
+    /// log shows them.
     pub fn at_end(&self, bytes: u64) -> Vec<(&'static str, Option<String>)> {
         let mut facts = Vec::new();
         let present = &self.skels_present;
@@ -150,7 +153,7 @@ impl Facts {
             Some(124 | 137 | 143) => facts.push(("exit-timeout", exit)),
             _ => {}
         }
-        // A program that says that all went well was not ended in the middle.
+        // A program that reports success was not interrupted.
         if self.exit_status != Some(0)
             && let Some(fact) = self.form(bytes)
         {
@@ -159,7 +162,7 @@ impl Facts {
         facts
     }
 
-    /// Where the log of a qnn-net-run-like tool stops.
+    /// Where the log of a tool like qnn-net-run stops.
     fn form(&self, bytes: u64) -> Option<&'static str> {
         let tail = self.tail.to_ascii_lowercase();
         let last = |word: &str| memchr::memmem::rfind(&tail, word.as_bytes());
@@ -191,7 +194,7 @@ impl Facts {
     }
 }
 
-/// The number after some words, past the rest of the last word and signs: `words EP: 12`.
+/// The number after some words, past the rest of the last word and punctuation: `words EP: 12`.
 fn number_after(line: &[u8], words: &[u8]) -> Option<u64> {
     const NEAR: usize = 8;
     let rest = &line[memchr::memmem::find(line, words)? + words.len()..];

@@ -1,4 +1,4 @@
-//! A failed run of our own: the failure and the log before it.
+//! Diagnoses one of our own failed runs from the failure and the log before it.
 
 use super::catalogue::cause;
 use super::diagnoser::Diagnoser;
@@ -11,24 +11,25 @@ use crate::models::{Graph, Op};
 use crate::store::{Run, Store};
 use std::fmt::Write;
 
-/// Confidence in the cause that the op at which a run stopped shows.
+/// Confidence in a cause shown by the op at which a run stopped.
 const SHOWN: f64 = 0.95;
-/// The same, where the backend refused the op and gave no reason.
+/// The same if the backend refused the op without a reason.
 const GUESSED: f64 = 0.75;
-/// Confidence in the cause that an op shows which the validator refuses, of a graph that was built all the same.
+/// Confidence in a cause shown by an op that the validator refuses although the graph was built.
 const SUSPECTED: f64 = 0.6;
-/// Causes that only say that the backend gave none.
+/// Causes that only say that the backend gave no reason.
 const WITHOUT_REASON: [&str; 1] = ["graph-execute-general-error"];
-/// Mistakes that a run of ours finds by itself before it executes: its files fit the tensors that the model lists.
+/// Mistakes that our runs catch before they execute, by comparing the files with the tensors that the model
+/// lists.
 const EXCLUDED_BY_PREPARE: [&str; 3] = ["input-count", "input-size-mismatch", "input-missing"];
-/// Part that is left of the others beside it.
+/// Factor for the confidence in the other causes beside it.
 const BESIDE: f64 = 0.35;
-/// Below this nothing is said of them.
+/// Confidence below which those are dropped.
 const FLOOR: f64 = 0.14;
-/// Part that is left of a cause that belongs to a later stage than the one that failed.
+/// Factor for a cause that belongs to a later stage than the one that failed.
 const OTHER_STAGE: f64 = 0.6;
 
-/// Causes of a failed run, best first, with what the checks found; `None` for one that has not failed.
+/// Causes of a failed run, best first, with the results of checks; `None` if the run did not fail.
 pub fn diagnose_run(store: &Store, run: &Run) -> Option<Diagnosis> {
     let failure = run.failure.as_ref()?;
     let lines = store.logs().iter().filter(|line| line.run == Some(run.id));
@@ -39,15 +40,15 @@ pub fn diagnose_run(store: &Store, run: &Run) -> Option<Diagnosis> {
     Some(diagnosis)
 }
 
-/// Advises for the device that the run was made on.
+/// Tailors the advice to the device of the run.
 pub fn place(diagnosis: &mut Diagnosis, store: &Store, run: &Run) {
     if let Some(platform) = store.device(&run.plan.device).and_then(Platform::of_device) {
         diagnosis.set_platform(platform);
     }
 }
 
-/// Causes of a failed run, best first, from the lines of its log (number and text) and from the failure itself, which is
-/// quoted as line 0.
+/// Causes of a failed run, best first, from the lines of its log (number and text) and from the failure
+/// itself, which is quoted as line 0.
 pub fn diagnose_failure<'a>(failure: &Failure, log_lines: impl Iterator<Item = (u64, &'a str)>) -> Diagnosis {
     let mut diagnoser = Diagnoser::new();
     diagnoser.set_flag("qnn", "a run of a QNN backend");
@@ -62,7 +63,7 @@ pub fn diagnose_failure<'a>(failure: &Failure, log_lines: impl Iterator<Item = (
         let _ = write!(text, " {symbol}");
     }
     diagnoser.feed_line(0, text.as_bytes());
-    // Of a call with a code the message is made of our own table of codes, whose words are no signs.
+    // With a code, the message comes from our own table of codes, and its words are not signs.
     if failure.code.is_none() {
         diagnoser.feed_line(0, failure.message.as_bytes());
     }
@@ -76,7 +77,7 @@ pub fn diagnose_failure<'a>(failure: &Failure, log_lines: impl Iterator<Item = (
         diagnoser.exit_status(status);
     }
     let mut diagnosis = diagnoser.finish();
-    // What makes a run slow does not make it fail.
+    // What slows a run down does not fail it.
     diagnosis.causes.retain(|finding| !finding.cause.remark);
     if failure.call == "graphExecute" {
         diagnosis.causes.retain(|finding| !EXCLUDED_BY_PREPARE.contains(&finding.id));
@@ -97,7 +98,7 @@ pub fn diagnose_failure<'a>(failure: &Failure, log_lines: impl Iterator<Item = (
     diagnosis
 }
 
-/// Drops what cannot be of a model with these graphs: floats, where it has none.
+/// Drops causes that are impossible for a model with these graphs: float causes, if it has no floats.
 pub(super) fn exclude_by_graphs(diagnosis: &mut Diagnosis, graphs: &[Graph]) {
     let mut ops = graphs.iter().flat_map(|graph| &graph.ops).peekable();
     if ops.peek().is_none() {
@@ -109,8 +110,8 @@ pub(super) fn exclude_by_graphs(diagnosis: &mut Diagnosis, graphs: &[Graph]) {
     }
 }
 
-/// Takes in the cause that the op shows. Where it is shown for sure, the others give way: the run knows it, while the log only
-/// hints at others.
+/// Adds the cause that the op shows. If it is certain, the others give way: the run knows the cause, while
+/// the log only hints at others.
 fn take_cause(diagnosis: &mut Diagnosis, fault: &Fault, confidence: f64) {
     let evidence = Evidence { line: 0, text: fault.sentence() };
     if let Some(known) = fault.cause.and_then(cause) {
@@ -138,7 +139,7 @@ fn take_cause(diagnosis: &mut Diagnosis, fault: &Fault, confidence: f64) {
             diagnosis.causes.iter_mut().for_each(|other| other.confidence *= BESIDE);
             diagnosis.causes.retain(|other| other.confidence >= FLOOR);
         } else {
-            // A suspicion says more than that something failed.
+            // A suspicion says more than "something failed".
             let says_nothing = |other: &&mut Finding| other.cause.generic || WITHOUT_REASON.contains(&other.id);
             diagnosis.causes.iter_mut().filter(says_nothing).for_each(|other| other.confidence *= BESIDE);
         }
@@ -152,7 +153,7 @@ fn both_run(a: Stage, b: Stage) -> bool {
     runs(a) && runs(b)
 }
 
-/// The stage in the words of logs.
+/// The stage as logs spell it.
 fn spelled(stage: Stage) -> &'static str {
     match stage {
         Stage::Prepare => "prepare",

@@ -1,4 +1,4 @@
-//! What a diagnosis consists of.
+//! The result of a diagnosis.
 
 use super::catalogue::{Cause, Check};
 use super::evidence::{Evidence, Sign};
@@ -11,17 +11,17 @@ use crate::event::CheckResult;
 /// What was found in a log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Diagnosis {
-    /// Causes, best first. None is the answer for a healthy log.
+    /// Causes, best first; empty for a healthy log.
     pub causes: Vec<Finding>,
-    /// The op at which a run of ours stopped.
+    /// The op at which one of our runs stopped.
     pub fault: Option<Fault>,
-    /// What is known where no cause is well founded, and something failed.
+    /// What is known if something failed but no cause is well founded.
     pub unexplained: Option<Unexplained>,
-    /// What to collect where the log shows neither a failure nor a good end, should something have failed.
+    /// What to collect if the log shows neither a failure nor a success, in case something did fail.
     pub collect: Vec<&'static str>,
-    /// What lines state, if it was asked for.
+    /// What the lines state, if requested.
     pub trace: Option<Trace>,
-    /// The system that the log comes from, as far as it tells or somebody said so.
+    /// The system that the log comes from, if the log reveals it or the caller set it.
     pub platform: Option<Platform>,
     /// Lines read.
     pub lines: u64,
@@ -34,23 +34,23 @@ pub struct Diagnosis {
 pub struct Finding {
     /// Id in the catalogue.
     pub id: &'static str,
-    /// How sure it is, 0 to 1: how far the log's own words carry, up to 0.97; a check that confirms it makes it 0.99.
+    /// Confidence, 0 to 1: up to 0.97 from the log's own words; 0.99 once a check confirms it.
     pub confidence: f64,
-    /// What the checks said: true, false, or nothing yet, or nothing that decides.
+    /// Verdict of the checks: confirmed, refuted, or none if they have not run or do not decide.
     pub confirmed: Option<bool>,
-    /// What the checks found, in the order in which they were made.
+    /// Results of the checks, in the order in which they ran.
     pub results: Vec<CheckResult>,
-    /// The first line of each sign, by line.
+    /// The first line of each sign, in line order.
     pub evidence: Vec<Evidence>,
-    /// The signs that add up to it.
+    /// The signs that make up its confidence.
     pub signs: Vec<Sign>,
-    /// What lowered the confidence after that, and to which part.
+    /// What lowered the confidence afterwards, each with its factor.
     pub lowered: Vec<(&'static str, f64)>,
     /// Codes of the cause that the evidence names, as in the catalogue.
     pub codes: Vec<&'static str>,
-    /// What to do in this very case, where that is known.
+    /// How to fix this particular case, if known.
     pub remedy: Option<String>,
-    /// What to do on the system that the log comes from, in order; none where that is not known.
+    /// How to fix it on the system that the log comes from, in order; empty if that is unknown.
     pub steps: &'static [String],
     pub(super) cause: &'static Cause,
 }
@@ -61,19 +61,19 @@ impl Finding {
         self.cause
     }
 
-    /// What to do: in this very case, else what the catalogue says of the cause.
+    /// The fix for this particular case, otherwise the catalogue's.
     pub fn fix(&self) -> &str {
         self.remedy.as_deref().unwrap_or(&self.cause.fix)
     }
 
-    /// Checks that confirm it, in the order in which to try.
+    /// Checks that confirm it, in the order to try them.
     pub fn checks(&self) -> &'static [Check] {
         &self.cause.confirm
     }
 }
 
 impl Diagnosis {
-    /// Sets the system that the log comes from, which decides the advice.
+    /// Sets the system that the log comes from, which determines the advice.
     pub fn set_platform(&mut self, platform: Platform) {
         self.platform = Some(platform);
         self.advise();

@@ -1,4 +1,5 @@
-//! Why it failed: a catalogue of failure modes, and how to find them in logs. Nothing here reads files or runs anything.
+//! Why it failed: a catalogue of failure modes, and how to find them in logs. Nothing here reads files or
+//! runs commands.
 
 mod answers;
 mod blame;

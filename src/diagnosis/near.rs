@@ -1,4 +1,5 @@
-//! Whose line it is: in a log of many programs, what any of them prints counts only where QNN is.
+//! Decides whose line it is: in a log of many programs, a line that any of them may print counts only close
+//! to QNN.
 
 use super::catalogue::{Near, catalogue};
 use super::evidence::Evidence;
@@ -7,17 +8,17 @@ use aho_corasick::AhoCorasick;
 use regex::bytes::Regex;
 use std::sync::LazyLock;
 
-/// Lines of QNN that are looked at; a log with more of them is one of QNN's own.
+/// QNN lines that are recorded; a log with more of them is QNN's own.
 const QNN_LINES: usize = 256;
-/// Lines before or after one of QNN that count as near to it.
+/// Lines before or after a QNN line that count as close to it.
 const NEAR_LINES: u64 = 40;
-/// Lines per signal that are kept until it is known whether QNN is near.
+/// Lines per signal that are kept until it is known whether QNN is close.
 const WAITING: usize = 8;
-/// Tags under which every program's messages appear.
+/// Tags that any program's messages may carry.
 const ANYBODYS: [&[u8]; 8] =
     [b"linker", b"linker64", b"androidruntime", b"debug", b"libc", b"system.err", b"avc", b"kernel"];
 
-/// The words by which a line is known as one of QNN: those of the flag.
+/// The words that identify a QNN line: those of the flag.
 static WORDS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     let words = catalogue().flag.iter().filter(|flag| flag.name == "qnn").flat_map(|flag| &flag.pattern.any);
     AhoCorasick::builder().ascii_case_insensitive(true).build(words).ok()
@@ -28,7 +29,7 @@ static LOGCAT: LazyLock<Option<Regex>> = LazyLock::new(|| {
     regex(r"^(?:(?:\d{4}-)?\d\d-\d\d \d\d:\d\d:\d\d\.\d+\s+(?:\S+\s+)?(\d+)\s+\d+\s+[VDIWEFA]\s+([^:]*?)\s*:|(?:\S+ \S+ )?[VDIWEF]/([^(:]*?)\s*\(\s*(\d+)\):)").ok()
 });
 
-/// Process and tag of a line of Android's log.
+/// Process and tag of a line from Android's log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Author {
     process: Vec<u8>,
@@ -47,7 +48,7 @@ impl Author {
     }
 }
 
-/// A line that counts if QNN turns out to be near.
+/// A line that counts if QNN turns out to be close.
 #[derive(Debug, Clone)]
 struct Waiting {
     place: (usize, usize),
@@ -56,10 +57,10 @@ struct Waiting {
     evidence: Evidence,
 }
 
-/// What is known of QNN's lines, and the lines that wait for it.
+/// What is known about QNN's lines, and the lines that depend on it.
 #[derive(Debug, Default, Clone)]
 pub struct Nearness {
-    /// The whole log is one of a run of QNN.
+    /// The whole log comes from a QNN run.
     own: bool,
     lines: Vec<u64>,
     authors: Vec<Author>,
@@ -67,27 +68,27 @@ pub struct Nearness {
 }
 
 impl Nearness {
-    /// All lines are those of a run of QNN.
+    /// Marks the whole log as coming from a QNN run.
     pub fn is_own(&mut self) {
         self.own = true;
     }
 
-    /// True if no more lines of QNN need to be looked at.
+    /// True if enough QNN lines are recorded.
     pub fn is_full(&self) -> bool {
         self.lines.len() >= QNN_LINES
     }
 
-    /// True if lines of QNN have the form of Android's log.
+    /// True if QNN lines have the form of Android's log.
     pub fn is_logcat(&self) -> bool {
         !self.authors.is_empty()
     }
 
-    /// True if no line has words of QNN.
+    /// True if no line names QNN.
     pub fn is_unnamed(&self) -> bool {
         self.lines.is_empty()
     }
 
-    /// A line that was read.
+    /// Records a line that was read.
     pub fn note(&mut self, number: u64, line: &[u8]) {
         if self.is_full() || !names_qnn(line) {
             return;
@@ -100,7 +101,7 @@ impl Nearness {
         }
     }
 
-    /// True if the line counts now; if not, it is kept until the end.
+    /// True if the line counts now; otherwise it is kept until the end.
     pub fn decide(&mut self, place: (usize, usize), near: Near, evidence: &Evidence, line: &[u8]) -> bool {
         if self.own || names_qnn(line) {
             return true;
@@ -112,12 +113,12 @@ impl Nearness {
         false
     }
 
-    /// How many lines wait for the end.
+    /// How many lines are kept until the end.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// The lines that count after all: cause and signal by their places, and the line.
+    /// The lines that count after all, each with the indices of its cause and signal.
     pub fn at_end(&mut self) -> Vec<((usize, usize), Evidence)> {
         let waiting = std::mem::take(&mut self.waiting);
         waiting.into_iter().filter(|line| self.counts(line)).map(|line| (line.place, line.evidence)).collect()
@@ -127,7 +128,7 @@ impl Nearness {
         if self.own {
             return true;
         }
-        // Only where there are lines of QNN with a known author can another one be told from it.
+        // Another author can be told from QNN only if QNN lines with a known author exist.
         if let (Near::Process, Some(author), false) = (line.near, &line.author, self.authors.is_empty()) {
             return self.authors.iter().any(|other| author.is_same(other));
         }
@@ -137,7 +138,7 @@ impl Nearness {
     }
 }
 
-/// True if the line has words of QNN or of what it runs on.
+/// True if the line contains words of QNN or of what it runs on.
 pub fn names_qnn(line: &[u8]) -> bool {
     WORDS.as_ref().is_some_and(|words| words.is_match(line))
 }

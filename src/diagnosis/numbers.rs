@@ -5,7 +5,8 @@ use aho_corasick::AhoCorasick;
 use memchr::memmem;
 use std::sync::LazyLock;
 
-/// How far before a number a word may stand that makes it a code, if other words are between them.
+/// Farthest distance, in bytes, between a number and an earlier word that makes it a code, with other words
+/// in between.
 const REACH: usize = 44;
 /// Words that make the number right after them a code.
 const DIRECT: [&str; 14] = [
@@ -24,7 +25,7 @@ const DIRECT: [&str; 14] = [
     "fehlercode",
     "erreur",
 ];
-/// The same; but what they are about may also be a count: "returned 1008 ops".
+/// The same, but their object may also be a count: "returned 1008 ops".
 const COUNTING: [&str; 12] = [
     "return",
     "returns",
@@ -42,16 +43,16 @@ const COUNTING: [&str; 12] = [
 /// Words that may stand between one of those and its number.
 const BETWEEN: [&str; 14] =
     ["number", "no", "nr", "value", "val", "with", "was", "is", "of", "the", "a", "an", "qnn", "id"];
-/// "Error" and "code" in scripts without blanks between words.
+/// "Error" and "code" in scripts without spaces between words.
 const FOREIGN: [&str; 6] = ["错误", "错误码", "失败", "返回", "エラー", "오류"];
-/// Words that make a number behind them a code even if other words are between.
+/// Words that make a later number a code even with other words in between.
 const DISTANT: [&str; 9] = ["fail", "fails", "failed", "failure", "unable", "error", "err", "exits", "cannot"];
-/// Names of numbers that are no codes.
+/// Names of numbers that are not codes.
 const NO_CODES: [&str; 14] = [
     "pid", "tid", "uid", "gid", "port", "line", "lines", "tokens", "size", "length", "offset", "buffer", "prio",
     "priority",
 ];
-/// What follows a number that is a quantity and no code.
+/// What follows a number that is a quantity and not a code.
 const UNITS: [&str; 16] = [
     "ms",
     "us",
@@ -70,7 +71,7 @@ const UNITS: [&str; 16] = [
     "tokens",
     "passed",
 ];
-/// Marks of lines that report what goes well.
+/// Marks of lines that report success.
 const INFO: [&[u8]; 9] =
     [b"<i>", b"<v>", b"<d>", b"[info]", b"[verbose]", b"[debug]", b"[ info ]", b"[  info ]", b"[ verbose ]"];
 /// Marks of lines that do not.
@@ -95,7 +96,7 @@ pub fn names(line: &[u8], code: u64) -> bool {
     codes.contains(&code) || has_symbol(line, code)
 }
 
-/// The numbers that a line names as errors: those after a word such as "error".
+/// Collects the numbers that a line names as errors: those after a word such as "error".
 pub fn named(line: &[u8], codes: &mut Vec<u64>) {
     codes.clear();
     let mut informs = None;
@@ -103,17 +104,18 @@ pub fn named(line: &[u8], codes: &mut Vec<u64>) {
     codes.extend(errors.filter(|_| !*informs.get_or_insert_with(|| is_info(line))).map(|(_, _, value)| value));
 }
 
-/// True if the line has a symbol of the code.
+/// True if the line contains a symbol of the code.
 pub fn has_symbol(line: &[u8], code: u64) -> bool {
     static MARK: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new("_ERROR_"));
     let is_word = |c: &u8| c.is_ascii_alphanumeric() || *c == b'_';
-    // All symbols have it, and few lines.
+    // All symbols contain it, and few lines do.
     MARK.find(line).is_some()
         && symbols(code)
             .any(|symbol| memmem::find_iter(line, symbol).any(|at| !line.get(at + symbol.len()).is_some_and(is_word)))
 }
 
-/// Numbers that could be QNN codes, with their place: decimal ones of 4 or 5 digits, hexadecimal ones with `0x`.
+/// Numbers that could be QNN codes, with their positions: decimal ones of 4 or 5 digits, hexadecimal ones
+/// with `0x`.
 fn numbers(line: &[u8]) -> impl Iterator<Item = (usize, usize, u64)> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -147,14 +149,14 @@ fn stands_alone(line: &[u8], start: usize, end: usize) -> bool {
     if before.is_some_and(part_of_word) {
         return false;
     }
-    // `qnn_model.cc:1002` is a place in a source file, `12:31:1002` a time.
+    // `qnn_model.cc:1002` is a source location, `12:31:1002` a time.
     if before == Some(&b':') {
         let word: Vec<u8> = line[..start - 1].iter().rev().take_while(|c| part_of_word(c)).copied().collect();
         if word.contains(&b'.') || word.first().is_some_and(u8::is_ascii_digit) {
             return false;
         }
     }
-    // `1007L`, `1007u`: a number as C writes it.
+    // `1007L`, `1007u`: a number in C notation.
     let suffix = line[end..].iter().take_while(|c| matches!(c, b'u' | b'U' | b'l' | b'L')).count();
     let end = if suffix <= 3 { end + suffix } else { end };
     match line.get(end) {
@@ -170,14 +172,14 @@ pub(super) fn is_error(line: &[u8], start: usize, end: usize) -> bool {
     if UNITS.contains(&next.as_str()) {
         return false;
     }
-    // "1002 detections": a count. Verbs such as "means" end so, too, and then follow a code.
+    // "1002 detections" is a count. Verbs such as "means" end the same way, and then a code precedes them.
     let counts = next.len() > 3 && next.ends_with('s') && !next.ends_with("ss");
     match word_before(&line[..start]) {
         Some(word) if DIRECT.contains(&word.as_str()) => return true,
         Some(word) if COUNTING.contains(&word.as_str()) => return !counts,
         _ => {}
     }
-    // From a distance only what the sentence ends with is a code.
+    // From a distance, only a number at the end of a clause is a code.
     let ends = line[end..].trim_ascii_start().first().is_none_or(|c| !c.is_ascii_alphanumeric());
     let window = &line[start.saturating_sub(REACH)..start];
     !window.is_ascii()
@@ -188,7 +190,8 @@ pub(super) fn is_error(line: &[u8], start: usize, end: usize) -> bool {
         || ends && !counts && is_distant(line, start, end)
 }
 
-/// The word that decides about the number behind `text`, in lower case: the last one, or that before "code", "with" and such.
+/// The word that classifies the number after `text`, in lower case: the last one, or the one before "code",
+/// "with" and such.
 fn word_before(text: &[u8]) -> Option<String> {
     let mut rest = text;
     for _ in 0..4 {
@@ -223,7 +226,7 @@ fn word_before(text: &[u8]) -> Option<String> {
     None
 }
 
-/// Where the last word of `text` begins; `errorCode` and `QNNError` are two words each.
+/// Position of the last word of `text`; `errorCode` and `QNNError` are two words each.
 fn word_start(text: &[u8]) -> usize {
     let run = text.iter().rposition(|c| !c.is_ascii_alphabetic()).map_or(0, |at| at + 1);
     let hump = text[run..].iter().rposition(u8::is_ascii_uppercase).map_or(run, |at| run + at);
@@ -237,12 +240,13 @@ fn word_after(text: &[u8]) -> String {
     word.map(|c| char::from(c.to_ascii_lowercase())).collect()
 }
 
-/// True if a word such as "failed" stands before the number, and nothing between them says that it is another number.
+/// True if a word such as "failed" comes before the number and nothing in between makes it a different kind
+/// of number.
 fn is_distant(line: &[u8], start: usize, end: usize) -> bool {
     let from = start.saturating_sub(REACH);
     let mut words = Vec::new();
     let mut at = from;
-    // A word that the window cuts is none.
+    // Skip a word that the window cuts.
     while from > 0 && at < start && line[at].is_ascii_alphanumeric() {
         at += 1;
     }
@@ -256,7 +260,7 @@ fn is_distant(line: &[u8], start: usize, end: usize) -> bool {
         at += length;
     }
     let lower = |word: &(usize, usize)| String::from_utf8_lossy(&line[word.0..word.1]).to_ascii_lowercase();
-    // `[ERROR]` is the line's level.
+    // `[ERROR]` is the level of the line.
     let is_level = |word: &(usize, usize)| line[word.0..word.1].iter().all(u8::is_ascii_uppercase);
     let Some(place) = words.iter().rposition(|word| !is_level(word) && DISTANT.contains(&lower(word).as_str())) else {
         return false;
@@ -269,7 +273,7 @@ fn is_distant(line: &[u8], start: usize, end: usize) -> bool {
         && !line[words[place].1..start].contains(&b'=')
 }
 
-/// True for a line that only informs, whatever words are in it.
+/// True for an informational line, whatever its words.
 fn is_info(line: &[u8]) -> bool {
     static WORDS: LazyLock<[Option<AhoCorasick>; 2]> = LazyLock::new(|| {
         let any_of = |words: &[&[u8]]| AhoCorasick::builder().ascii_case_insensitive(true).build(words).ok();

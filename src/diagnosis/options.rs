@@ -1,4 +1,4 @@
-//! A misspelt option: the nearest one that the tool has, and what tutorials get wrong.
+//! Suggestions for a misspelt option: the closest one that the tool has, and what tutorials get wrong.
 
 /// Options of the SDK's runners and generators.
 const RUNNERS: &[&str] = &[
@@ -52,7 +52,7 @@ const CONVERTERS: &[&str] = &[
     "--op_package_config",
     "--truncate_64bit_io",
 ];
-/// Options of tutorials that no tool has, and where that is set.
+/// Options from tutorials that no tool has, each with where to set that instead.
 const TUTORIALS: &[(&str, &str)] = &[
     (
         "--target_device",
@@ -66,7 +66,7 @@ const TUTORIALS: &[(&str, &str)] = &[
     ("--target_backends", "converters know no backend; choose it when the model runs: --backend libQnnHtp.so"),
     ("--target_backend", "converters know no backend; choose it when the model runs: --backend libQnnHtp.so"),
 ];
-/// Words before the option.
+/// Words that precede the option.
 const BEFORE: [&str; 9] = [
     "unrecognized arguments",
     "unrecognized option",
@@ -78,7 +78,7 @@ const BEFORE: [&str; 9] = [
     "invalid argument passed",
     "unknown argument",
 ];
-/// Edits up to which a name is a misspelling of another.
+/// Most edits for which a name counts as a misspelling of another.
 const MOST_EDITS: usize = 4;
 
 /// What to type instead, for a line that refuses an option.
@@ -100,7 +100,7 @@ pub fn remedy(line: &str) -> Option<String> {
     is_near.then(|| format!("There is no option {asked}; the nearest one is {option}."))
 }
 
-/// Letters to add, drop or change to make one word of the other.
+/// Edit distance between two words: letters to add, drop or change.
 fn edits(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -1,4 +1,4 @@
-//! Regular expressions over lines of a log.
+//! Regular expressions over log lines.
 
 use regex::bytes::{Regex, RegexBuilder};
 

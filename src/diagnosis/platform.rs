@@ -1,17 +1,17 @@
-//! What to do on the system that a log comes from.
+//! Advice for the system that a log comes from.
 
 use crate::event::{DeviceInfo, DeviceKind, clean_text};
 use crate::text::wrapped;
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
-/// A system on which QNN runs, as far as advice differs.
+/// A system on which QNN runs, where its advice differs from that for others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Platform {
-    /// A phone, or another device with Android, behind adb.
+    /// A phone, or another Android device, behind adb.
     Android,
-    /// A board with Linux.
+    /// A Linux board.
     Linux,
     /// Windows on Snapdragon.
     Windows,
@@ -43,7 +43,7 @@ impl Platform {
         }
     }
 
-    /// The one of a device that is known; `None` where its system says nothing.
+    /// The system of a known device; `None` if its OS is unknown.
     pub fn of_device(device: &DeviceInfo) -> Option<Self> {
         let system = device.os.to_ascii_lowercase();
         match device.kind {
@@ -55,7 +55,7 @@ impl Platform {
         }
     }
 
-    /// Whether a command of a check can be typed there. Those of the catalogue are for a shell of the device.
+    /// Whether a check's command can be typed there. The catalogue's commands are for a shell on the device.
     pub(super) fn has_command(self, command: &str) -> bool {
         let names = |words: &[&str]| words.iter().any(|word| command.contains(word));
         let is_qnnscopes = command.starts_with("qnnscope ");
@@ -79,7 +79,7 @@ impl FromStr for Platform {
     }
 }
 
-/// Keeps the blanks of a command together while its line is wrapped.
+/// Keeps the spaces of a command together while its line is wrapped.
 const BLANK_OF_COMMAND: char = '\u{2423}';
 
 /// A step in lines of at most `width` columns; commands stay whole, so that they can be copied.

@@ -1,4 +1,4 @@
-//! What went well before something failed, and the first lines that state a failure: the answer where no cause is known.
+//! What succeeded before the failure, and the first lines that state one: the answer if no cause is known.
 
 use super::cases::{self, NearCase};
 use super::evidence::Evidence;
@@ -6,19 +6,19 @@ use super::near::names_qnn;
 use super::statements::{Classes, Decoded, Level, Statement, Statements, decode, lexicon};
 use std::collections::BTreeSet;
 
-/// A step of a run, and what says that it went well.
+/// A step of a run, and the words that show its success.
 pub struct Step {
-    /// What is so, for people.
+    /// The result, for users.
     pub what: &'static str,
-    /// Words of which one is in the line.
+    /// The line has to contain one of these.
     pub words: &'static [&'static str],
-    /// Words of which none is.
+    /// The line must contain none of these.
     pub not: &'static [&'static str],
 }
 
 const BAD: &[&str] = &["fail", "error", "unable", "could not", "cannot"];
 
-/// Steps in their order.
+/// The steps in order.
 pub const STEPS: [Step; 9] = [
     Step {
         what: "the backend library was loaded",
@@ -112,10 +112,10 @@ pub const STEPS: [Step; 9] = [
     },
 ];
 
-/// The first of [`STEPS`] that is a result.
+/// Index of the first entry of [`STEPS`] that is a result.
 const RESULTS: usize = 6;
 
-/// What a program says when it throws or ends itself.
+/// What a program prints when it throws or aborts.
 const CRASHES: [&[u8]; 5] = [
     b"terminating with uncaught",
     b"terminate called after",
@@ -125,9 +125,9 @@ const CRASHES: [&[u8]; 5] = [
 ];
 /// Failing lines that are kept.
 const KEPT: usize = 6;
-/// The same with those that may be of another program.
+/// The same, including those that may come from another program.
 const MOST: usize = 24;
-/// Speakers of whom every line has to do with QNN.
+/// Speakers whose every line is about QNN.
 const QNNS: [&str; 10] = [
     "qnn-net-run",
     "qnn-context-binary-generator",
@@ -143,22 +143,22 @@ const QNNS: [&str; 10] = [
 /// Lines in which speakers are looked for.
 const LISTENED: u32 = 64;
 
-/// What is known of a failure without a known cause.
+/// What is known about a failure without a known cause.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unexplained {
     /// The first line that states a failure.
     pub first: Evidence,
-    /// Who says so, as far as lines tell.
+    /// Who reports it, if the lines say so.
     pub who: Option<&'static str>,
     /// What it is about, in the lexicon's words: `missing: model`.
     pub states: Vec<String>,
-    /// Numbers of the failing lines, with their meaning.
+    /// Codes in the failing lines, with their meanings.
     pub codes: Vec<Decoded>,
-    /// Steps that went well before, so that it is not those.
+    /// Steps that succeeded before, which rules them out.
     pub went_well: Vec<(&'static str, Evidence)>,
-    /// What to collect next, with the exact variables and flags of this stack.
+    /// What to collect next, with the exact variables and flags for this stack.
     pub collect: Vec<&'static str>,
-    /// Known cases that state about the same.
+    /// Known cases that make similar statements.
     pub nearest: Vec<NearCase>,
 }
 
@@ -168,30 +168,31 @@ struct Failing {
     evidence: Evidence,
     statements: Statements,
     codes: Vec<Decoded>,
-    /// The line itself has to do with QNN.
+    /// The line itself is about QNN.
     is_of_qnn: bool,
 }
 
-/// Gathered while the log goes by.
+/// Collected while the log is read.
 #[derive(Debug, Clone, Default)]
 pub struct Progress {
     steps: Vec<(usize, Evidence)>,
     failing: Vec<Failing>,
     errors: usize,
-    /// Who speaks in lines that have to do with QNN.
+    /// Who speaks in lines that are about QNN.
     speakers: Classes,
     listened: u32,
-    /// The program threw, or ended itself.
+    /// The program threw or aborted.
     crashed: bool,
 }
 
 impl Progress {
-    /// A step that went well.
+    /// Records a step that succeeded.
     pub fn went_well(&mut self, step: usize, evidence: Evidence) {
         self.steps.push((step, evidence));
     }
 
-    /// A line that states a failure. False where nothing of it is kept, nor will be of another one that says the same.
+    /// Records a line that states a failure. False if nothing of it is kept, nor would be of another line
+    /// like it.
     pub fn failed(&mut self, evidence: Evidence, line: &[u8]) -> bool {
         let statements = Statements::of(line);
         let before = self.crashed;
@@ -201,11 +202,11 @@ impl Progress {
         if !is_error && !statements.is_failure() {
             return is_news;
         }
-        // Warnings before the first error are kept, but do not take the places of errors.
+        // Warnings before the first error are kept, but do not take the place of errors.
         if self.failing.len() >= KEPT && !is_error || self.errors >= KEPT || self.failing.len() >= MOST {
             return is_news;
         }
-        // Frameworks, the kernel and Python speak of all programs.
+        // Frameworks, the kernel and Python report on all programs.
         let is_qnns = |class: &u8| QNNS.contains(&lexicon().who_name(*class));
         let is_of_qnn = names_qnn(line) || statements.who.iter().any(|class| is_qnns(&class));
         self.errors += usize::from(is_error && is_of_qnn);
@@ -213,7 +214,7 @@ impl Progress {
         true
     }
 
-    /// A line that has to do with QNN: who speaks in it.
+    /// Records who speaks in a line that is about QNN.
     pub fn listen(&mut self, line: &[u8]) {
         if self.listened < LISTENED {
             self.listened += 1;
@@ -226,37 +227,37 @@ impl Progress {
         self.errors >= KEPT || self.failing.len() >= MOST
     }
 
-    /// True if the log shows a result: an inference, a converted model, a context binary.
+    /// True if the log shows a result: an inference, a converted model or a context binary.
     pub fn has_result(&self) -> bool {
         self.steps.iter().any(|(step, _)| *step >= RESULTS)
     }
 
-    /// What to collect next on the stack whose lines these are.
+    /// What to collect next on the stack that wrote these lines.
     pub fn collect(&self) -> Vec<&'static str> {
         collect(&self.speakers())
     }
 
-    /// Who speaks: those that state failures first.
+    /// The speakers, those that state failures first.
     fn speakers(&self) -> Vec<&'static str> {
         let failing = self.failing.iter().flat_map(|failing| failing.statements.who.iter());
         failing.chain(self.speakers.iter()).map(|class| lexicon().who_name(class)).collect()
     }
 
-    /// The answer where no cause is well founded; nothing where nothing failed. It ran at line `succeeded` in the end;
-    /// `has_causes` if there is a cause at all.
+    /// The answer if no cause is well founded; `None` if nothing failed. `succeeded` is the line at which the
+    /// program finally succeeded; `has_causes` is true if there is any cause at all.
     pub fn at_end(mut self, has_causes: bool, succeeded: Option<u64>, exit_status: Option<i32>) -> Option<Unexplained> {
-        // What came before a run that went well was no failure of it.
+        // What came before a successful run did not fail it.
         if let Some(line) = succeeded {
             self.failing.retain(|failing| failing.evidence.line > line);
         }
         let is_error = |failing: &&Failing| failing.statements.level == Level::Error;
-        // Without an error and without a bad end, warnings are no failure.
+        // Without an error or a bad end, warnings are not a failure.
         let ended_badly = exit_status.is_some_and(|status| status != 0) || has_causes || self.crashed;
         let unsaid = |failing: &&Failing| failing.statements.level == Level::Unsaid;
         let of_qnn = || self.failing.iter().filter(|failing| failing.is_of_qnn);
         let grave = of_qnn().find(is_error).or_else(|| of_qnn().find(unsaid));
-        // Other programs' lines count where it is known that this one failed.
-        // A warning before a crash says less than the crash.
+        // Other programs' lines count if this one is known to have failed. A warning before a crash says less
+        // than the crash.
         let any = || {
             self.failing
                 .iter()
@@ -294,7 +295,7 @@ impl Progress {
     }
 }
 
-/// True for the last line of a Python traceback: `module.NameError: what`, from the first column on.
+/// True for the last line of a Python traceback: `module.NameError: what`, starting in the first column.
 fn is_exception(line: &[u8]) -> bool {
     const ENDS: [&[u8]; 9] = [
         b"Error",
@@ -313,7 +314,7 @@ fn is_exception(line: &[u8]) -> bool {
     is_name && ENDS.iter().any(|ending| name.ends_with(ending) && (name.len() > ending.len() || ending.len() > 5))
 }
 
-/// What to collect next, by who speaks.
+/// What to collect next, by speaker.
 const COLLECT: [(&str, &str); 11] = [
     ("qnn-net-run", "run qnn-net-run again with --log_level verbose, and note its exit status (echo $?)"),
     ("qnn-context-binary-generator", "run it again with --log_level verbose, and note its exit status (echo $?)"),

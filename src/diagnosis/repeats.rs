@@ -1,13 +1,13 @@
-//! Lines that come again and again, with another time stamp: what they say was read already.
+//! Recognises lines that keep coming back with another time stamp: what they say has already been read.
 
-/// Lines that are remembered.
+/// Number of lines that are remembered.
 const SLOTS: usize = 32768;
-/// Runs of digits from this length on are counters or sizes, of which only the length counts; not in `0x80000406` and
-/// `-2147482618`, which are codes.
+/// Runs of at least this many digits are counters or sizes, of which only the length counts; except in
+/// `0x80000406` and `-2147482618`, which are codes.
 const LONG_RUN: usize = 6;
 
-/// Recently read lines, by a hash that leaves time stamps and counters out. Error codes have four or five digits (or are
-/// hexadecimal) and are kept, as is every short number that stands by itself.
+/// Recently read lines, by a hash that leaves out time stamps and counters. It keeps error codes, which have
+/// four or five digits or are hexadecimal, and every short number that stands alone.
 #[derive(Debug, Clone)]
 pub struct Repeats {
     slots: Vec<u64>,
@@ -19,18 +19,18 @@ impl Default for Repeats {
     }
 }
 
-/// What tells a line from others.
+/// Identifies a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key(u64);
 
 impl Key {
-    /// Of a line.
+    /// The key of a line.
     pub fn of(line: &[u8]) -> Self {
         Self(hash(Mixer::new(), line))
     }
 
-    /// Of a line without the short numbers that it begins with, such as `17 1203: `: counters and processes, not codes. Also
-    /// where they end. `None` where it begins with none.
+    /// The key of a line without its leading short numbers, such as `17 1203: `, which are counters and
+    /// process ids, not codes; also where they end. `None` if it has no such numbers.
     pub fn beyond_numbers(line: &[u8]) -> Option<(Self, usize)> {
         let mut mixer = Mixer(BEYOND);
         let (mut at, mut end) = (0, 0);
@@ -45,7 +45,7 @@ impl Key {
                 at += run;
                 end = at;
             }
-            // What stands between them is kept.
+            // The separators between them stay in the hash.
             let Some(between) = after.filter(|_| stands_alone) else { break };
             mixer.mix(u64::from(between) << 8 | u64::from(run > 0));
             at += 1;
@@ -53,7 +53,7 @@ impl Key {
         (end > 0).then(|| (Self(hash(mixer, &line[end..])), end))
     }
 
-    /// The high bits are mixed best.
+    /// The high bits are the best mixed ones.
     #[expect(clippy::cast_possible_truncation, reason = "as many bits as there are slots")]
     fn slot(self) -> usize {
         (self.0 >> (u64::BITS - SLOTS.trailing_zeros())) as usize
@@ -61,7 +61,7 @@ impl Key {
 }
 
 impl Repeats {
-    /// True if such a line was read already; remembers it if not.
+    /// True if such a line has been read before; remembers it if not.
     pub fn is_known(&mut self, line: &[u8]) -> bool {
         let key = Key::of(line);
         let known = self.has(key);
@@ -69,7 +69,7 @@ impl Repeats {
         known
     }
 
-    /// True if such a line was read already, or is not worth it.
+    /// True if such a line has been read before, or is irrelevant.
     pub fn has(&self, key: Key) -> bool {
         self.slots[key.slot()] == key.0
     }
@@ -92,13 +92,13 @@ impl Mixer {
         self.0 = (self.0.rotate_left(5) ^ value).wrapping_mul(0x517c_c1b7_2722_0a95);
     }
 
-    /// Takes the text that `bytes` begin with, up to a digit or the end; its length.
+    /// Hashes the text at the start of `bytes`, up to a digit or the end; returns its length.
     fn text(&mut self, bytes: &[u8]) -> usize {
         const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
         let mut at = 0;
         while let Some(word) = bytes.get(at..at + 8).and_then(|part| part.try_into().ok()) {
             let word = u64::from_le_bytes(word);
-            // In the high bit of each byte: it is one of `0` to `9`.
+            // Sets the high bit of each byte that is `0` to `9`.
             let digit = word ^ 0x3030_3030_3030_3030;
             let digits = !(((digit & LOW) + 0x7676_7676_7676_7676) | digit) & !LOW;
             if digits != 0 {
@@ -117,7 +117,7 @@ impl Mixer {
         at + length
     }
 
-    /// Less than eight bytes of text; the number of them keeps apart what would look alike.
+    /// Hashes less than eight bytes of text; the length keeps apart parts that would otherwise look alike.
     fn part(&mut self, word: u64, length: u32) {
         if length > 0 {
             self.mix(word | u64::from(length) << 56);
@@ -125,14 +125,14 @@ impl Mixer {
     }
 }
 
-/// Bytes of a line in which the numbers that it begins with are looked for.
+/// Bytes of a line that are searched for leading numbers.
 const MOST_BEFORE: usize = 48;
 /// What may stand between them.
 const SEPARATORS: [u8; 9] = *b" \t:,.[]()";
-/// Where hashes of what is beyond them begin, so that they are no other line's.
+/// Initial hash of what follows them, so that it matches no other line's.
 const BEYOND: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// True for a number that says something wherever it stands: nothing (`0 nodes`), and ONNX Runtime's codes of QNN.
+/// True for a number that is significant anywhere: zero (`0 nodes`), and ONNX Runtime's QNN codes.
 fn tells_by_itself(digits: &[u8]) -> bool {
     digits.starts_with(b"0") || digits.len() == 4 && digits.starts_with(b"800")
 }
@@ -174,13 +174,14 @@ fn is_wide_code(digits: &[u8]) -> bool {
     }
 }
 
-/// Forms that are remembered.
+/// Number of forms that are remembered.
 const FORMS: usize = 4096;
 /// Lines of one form that are read for their statements.
 const ENOUGH_OF_A_FORM: u8 = 24;
 
-/// How often lines of one form came: all of a line but its digits. What a line states does not hang on its numbers, so a log in
-/// which one message comes a million times, each time with another number, need not be read a million times.
+/// Counts lines by form, which is everything except their digits. A line's statements do not depend on its
+/// numbers, so a message that comes a million times, each time with another number, need not be read a
+/// million times.
 #[derive(Debug, Clone)]
 pub struct Forms {
     slots: Vec<(u32, u8)>,
@@ -193,7 +194,7 @@ impl Default for Forms {
 }
 
 impl Forms {
-    /// True if enough lines of this form were read; counts this one.
+    /// True if enough lines of this form have been read; counts this one.
     pub fn is_worn(&mut self, line: &[u8]) -> bool {
         let (slot, kept) = Self::place(line);
         let slot = &mut self.slots[slot];
@@ -204,7 +205,7 @@ impl Forms {
         slot.1 > ENOUGH_OF_A_FORM
     }
 
-    /// The same without counting.
+    /// The same, without counting.
     pub fn was_worn(&self, line: &[u8]) -> bool {
         let (slot, kept) = Self::place(line);
         self.slots[slot].0 == kept && self.slots[slot].1 > ENOUGH_OF_A_FORM
@@ -223,27 +224,27 @@ impl Forms {
     }
 }
 
-/// Per cent of known lines from which on it pays to ask for them.
+/// Percentage of known lines from which looking them up pays off.
 const PAYS: u64 = 30;
-/// Blocks that are searched as they are after one in which few lines were known.
+/// Blocks to search without a lookup after one with few known lines.
 const PAUSE: u8 = 15;
 
 /// Whether a log repeats itself.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Pace {
-    /// Blocks until lines are asked for again.
+    /// Blocks until lines are looked up again.
     pause: u8,
 }
 
 impl Pace {
-    /// True if lines are likely to be known.
+    /// True if the next lines are likely to be known.
     pub fn knows_lines(&mut self) -> bool {
         let now = self.pause == 0;
         self.pause = self.pause.saturating_sub(1);
         now
     }
 
-    /// How many of the lines of a block were known.
+    /// Records how many lines of a block were known.
     pub fn learn(&mut self, known: u64, of: u64) {
         if known * 100 < of * PAYS {
             self.pause = PAUSE;

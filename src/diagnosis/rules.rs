@@ -1,4 +1,4 @@
-//! The catalogue's patterns, compiled: which lines are worth a look, and what a line says.
+//! The catalogue's patterns, compiled: which lines deserve a look, and what a line says.
 
 use super::catalogue::{FACTS, Near, Pattern, Says, Voids, catalogue};
 use super::denied::Denied;
@@ -15,36 +15,36 @@ use std::sync::LazyLock;
 /// What a line that fits a rule means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineMeaning {
-    /// Sets a flag, by its place in [`Rules::flags`].
+    /// Sets a flag, given by its index in [`Rules::flags`].
     Flag(usize),
-    /// The line looks bad and is not.
+    /// The line looks bad but is harmless.
     Harmless,
-    /// Signal of a cause, by their places in the catalogue.
+    /// Signal of a cause, given by their indices in the catalogue.
     Signal { cause: usize, signal: usize, near: Option<Near> },
     /// Names a skel; see [`super::facts`].
     Skel,
     /// Names the version of a tool or library.
     Version,
-    /// An op was refused.
+    /// Reports a refused op.
     Refusal,
-    /// Says how many nodes a graph has or how many of them QNN takes.
+    /// Says how many nodes a graph has, or how many of them QNN takes.
     Nodes,
-    /// What a chat model is asked or answers begins or ends.
+    /// A prompt to a chat model or its answer begins or ends.
     Answer,
-    /// Says that a step of a run went well, by its place in [`super::progress::STEPS`].
+    /// Reports that a step of a run succeeded, given by its index in [`super::progress::STEPS`].
     Progress(usize),
     /// States a failure of any kind.
     Failure,
 }
 
-/// Whether a literal makes a line worth a look.
+/// Whether a literal makes a line worth reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Worth {
-    /// All rules that it leads to have been met.
+    /// All rules that it leads to are done.
     Nothing,
-    /// For statements: lines of one form state the same, so a few of a form are enough.
+    /// Worth it for statements only: lines of one form state the same, so a few of each form are enough.
     Statement,
-    /// Whatever its form.
+    /// Worth it whatever the line's form.
     Line,
 }
 
@@ -52,7 +52,7 @@ pub enum Worth {
 #[derive(Debug)]
 pub struct Rule {
     pub target: LineMeaning,
-    /// The literals of which one must be there for the rule to be tried.
+    /// The literals of which one has to be present for the rule to be tried.
     lead: Vec<usize>,
     all: Vec<usize>,
     any: Vec<usize>,
@@ -66,9 +66,9 @@ pub struct Rule {
 /// The rules that an anchor can lead to.
 #[derive(Debug, Default)]
 struct Anchored {
-    /// Those that ask for words and codes.
+    /// Those that look for words and codes.
     plain: Vec<usize>,
-    /// Those that ask for a statement.
+    /// Those that look for a statement.
     says: Vec<usize>,
 }
 
@@ -76,16 +76,16 @@ struct Anchored {
 #[derive(Debug)]
 pub struct Rules {
     pub list: Vec<Rule>,
-    /// Names of the flags, then of the facts.
+    /// Names of the flags, followed by those of the facts.
     pub flags: Vec<String>,
-    /// By flag: which signals it excludes.
+    /// Per flag: which signals it excludes.
     pub voids: Vec<Voids>,
-    /// Literals that make a line worth a look.
+    /// Literals that make a line worth reading.
     pub anchors: Option<AhoCorasick>,
     /// The rules that each anchor can lead to, without the harmless ones.
     anchored: Vec<Anchored>,
     literals: Option<AhoCorasick>,
-    /// Those literals with a digit before their first letter, and how long the longest is.
+    /// Those literals with a digit before their first letter; the next field is the length of the longest.
     numeric: Option<AhoCorasick>,
     longest_numeric: usize,
     /// The rules that each literal can lead to.
@@ -99,7 +99,7 @@ pub fn rules() -> &'static Rules {
     &RULES
 }
 
-/// Literals by number.
+/// Literals and their numbers.
 #[derive(Default)]
 struct Literals(BTreeMap<String, usize>);
 
@@ -109,7 +109,7 @@ impl Literals {
         *self.0.entry(text.to_ascii_lowercase()).or_insert(next)
     }
 
-    /// Of texts of which one is enough, or none may be there.
+    /// The ids of texts of which one is enough, or of which none may be present.
     fn ids(&mut self, texts: &[String]) -> Vec<usize> {
         texts.iter().flat_map(|text| fastrpc_spellings(text)).map(|text| self.id(&text)).collect()
     }
@@ -200,19 +200,19 @@ impl Rules {
         }
     }
 
-    /// Place of a flag.
+    /// Index of a flag.
     pub fn flag(&self, name: &str) -> Option<usize> {
         self.flags.iter().position(|flag| flag == name)
     }
 
-    /// Whether a literal of the rules lies in the numbers that a line begins with, up to `end`, at least in part.
+    /// Whether a literal of the rules overlaps the numbers at the start of a line, which end at `end`.
     pub fn touches_numbers(&self, line: &[u8], end: usize) -> bool {
         let window = &line[..line.len().min(end + self.longest_numeric)];
         let found = self.numeric.iter().flat_map(|numeric| numeric.find_overlapping_iter(window));
         found.map(|found| found.start()).any(|start| start < end)
     }
 
-    /// What a line with this anchor is worth while the rules that are `done` need no more lines.
+    /// What a line with this anchor is worth, given that the rules that are `done` need no more lines.
     pub fn worth(&self, anchor: usize, done: &[bool]) -> Worth {
         let anchored = &self.anchored[anchor];
         let wanted = |rules: &[usize]| rules.iter().any(|&rule| !done[rule]);
@@ -225,8 +225,9 @@ impl Rules {
         }
     }
 
-    /// Calls `hit` for every rule that is not done (nor asks for a statement, unless `with_statements`) and that the line fits, in the order of the rules, with the place in the line
-    /// that led to it.
+    /// Calls `hit`, in the order of the rules, for every rule that the line fits, with the position in the
+    /// line that led to it. Skips rules that are done, and those that look for a statement unless
+    /// `with_statements`.
     pub fn apply(
         &self,
         line: &[u8],
@@ -275,7 +276,7 @@ impl Rules {
         scratch.rules.sort_unstable();
         scratch.rules.dedup();
         let Scratch { present, rules, fitting, codes, .. } = scratch;
-        // Many rules ask for the codes of a line; they are looked for once.
+        // Many rules look for the codes of a line; find them only once.
         let mut are_known = false;
         let mut names = |code: &u64| {
             if !are_known {
@@ -290,11 +291,11 @@ impl Rules {
     }
 }
 
-/// Buffers that one line after another uses.
+/// Buffers that are reused from line to line.
 #[derive(Debug, Clone, Default)]
 pub struct Scratch {
     present: Vec<bool>,
-    /// By literal that is present: where it is first.
+    /// Per literal that is present: its first position.
     place: Vec<usize>,
     met: Vec<usize>,
     rules: Vec<usize>,
@@ -322,7 +323,7 @@ impl Rule {
     }
 }
 
-/// The catalogue's line patterns and those that facts are read with.
+/// The catalogue's line patterns and those from which the facts are read.
 fn patterns(flags: &[String]) -> Vec<(Pattern, LineMeaning)> {
     let whole = catalogue();
     let mut list = Vec::new();
@@ -349,7 +350,7 @@ fn patterns(flags: &[String]) -> Vec<(Pattern, LineMeaning)> {
         let not = step.not.iter().map(|text| (*text).to_owned()).collect();
         list.push((Pattern { not, ..literals(step.words) }, LineMeaning::Progress(place)));
     }
-    // Every word that is bad, and errors that say it in words of their own.
+    // All bad predicates, and errors in words of their own.
     let good = ["wanted", "wrong", "lacks", "newer", "older"];
     let said = lexicon().said_names().filter(|name| !good.contains(name)).map(str::to_owned).collect();
     list.push((Pattern { says: Some(Says { said, ..Says::default() }), ..Pattern::default() }, LineMeaning::Failure));
@@ -358,13 +359,13 @@ fn patterns(flags: &[String]) -> Vec<(Pattern, LineMeaning)> {
 }
 
 impl Pattern {
-    /// True for a signal of flags alone.
+    /// True for a signal that consists of flags alone.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty() && self.any.is_empty() && self.code.is_empty() && self.says.is_none()
     }
 }
 
-/// How a code is written in logs.
+/// The spellings of a code in logs.
 fn spellings(code: u64) -> Vec<String> {
     let hex = [1, 4, 8, 16].map(|width| format!("0x{code:0width$x}"));
     let mut list = vec![code.to_string()];
@@ -373,8 +374,8 @@ fn spellings(code: u64) -> Vec<String> {
     list
 }
 
-/// FastRPC's `0x8000....` and Windows' `0xc000....` as they are also written: without `0x`, decimal, negative, and widened to
-/// 64 bits.
+/// The other spellings of FastRPC's `0x8000....` and Windows' `0xc000....`: without `0x`, decimal, negative,
+/// and widened to 64 bits.
 fn fastrpc_spellings(text: &str) -> Vec<String> {
     let digits = text.strip_prefix("0x").filter(|digits| digits.len() == 8 && digits.starts_with(['8', 'c']));
     let value = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());

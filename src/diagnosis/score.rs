@@ -1,4 +1,4 @@
-//! Signs weighed into causes.
+//! Weighs signs into causes.
 
 use super::catalogue::{Cause, Voids, causes};
 use super::evidence::{Evidence, Seen, Sign};
@@ -6,34 +6,35 @@ use super::finding::Finding;
 use super::numbers;
 use super::rules::Rules;
 
-/// From this on a cause is well founded, so that vague ones give way and what comes after it counts as its consequence.
+/// Confidence from which a cause is well founded: vague causes give way, and later ones count as its
+/// consequences.
 const FOUNDED: f64 = 0.55;
-/// Part that is left of a cause that only says where to look, beside a well-founded one.
+/// Factor for a cause that only says where to look, beside a well-founded one.
 const GENERIC_BESIDE: f64 = 0.35;
-/// Part that is left of a cause whose first sign comes after a well-founded one.
+/// Factor for a cause whose first sign comes after a well-founded one.
 const LATER: f64 = 0.85;
-/// The same, where the earlier one is sure enough to explain it.
+/// The same if the earlier cause is sure enough to explain it.
 const LATER_THAN_SURE: f64 = 0.75;
-/// From this on a cause is sure enough for that.
+/// Confidence from which a cause is that sure.
 const SURE: f64 = 0.7;
-/// From this on a cause's own words are plain: it need not give way to an earlier one that is vague.
+/// Confidence from which a cause's own words are plain: it need not give way to an earlier, vague one.
 const PLAIN: f64 = 0.9;
-/// Below this an earlier cause is too vague to explain a plain one.
+/// Confidence below which an earlier cause is too vague to explain a plain one.
 const SURE_OF_ITSELF: f64 = 0.8;
-/// Part that is left of one cause beside others that are about as likely.
+/// Factor for a cause beside another that is about as likely.
 const CONTESTED: f64 = 0.9;
-/// Below this nothing is said.
+/// Confidence below which a cause is dropped.
 const FLOOR: f64 = 0.14;
-/// Below this part of the best, nothing is said.
+/// Fraction of the best confidence below which a cause is dropped.
 const RELATIVE_FLOOR: f64 = 0.25;
-/// No text alone makes anything certain.
+/// No text alone makes a cause certain.
 const CEILING: f64 = 0.97;
-/// Flags that take back what came before them, or, of documents, what comes after.
+/// Flags that take back what came before them or, for documentation, what comes after.
 const TAKEN_BACK: [&str; 3] = ["probe-succeeded", "retry-succeeded", "documentation"];
 /// Most causes that are listed.
 const MOST: usize = 6;
 
-/// Causes, best first. Signals that are `ignored` (cause and signal by their places) do not count.
+/// Causes, best first. Signals in `ignored`, given as indices of cause and signal, do not count.
 pub fn score(rules: &Rules, flags: &[Seen], signals: &[Vec<Seen>], ignored: &[(usize, usize)]) -> Vec<Finding> {
     let flag = |name: &String| rules.flag(name).and_then(|flag| flags.get(flag)).and_then(Option::as_ref);
     let weighed = causes().iter().zip(signals).enumerate().filter_map(|(place, (cause, seen))| {
@@ -99,8 +100,8 @@ fn weigh<'f>(
             _ => true,
         })
     };
-    // A program that tries one after another and finds one has not failed with those before it.
-    // Nor one that tries again and has it.
+    // A program that tries several options and finds one has not failed with the earlier ones. Nor has one
+    // that retries and succeeds.
     let taken_back = |seen: &Seen| seen.is_some() && TAKEN_BACK.iter().any(|flag| voids(&(*flag).to_owned(), seen));
     let mut doubt = 1.0;
     let mut evidence: Vec<Evidence> = Vec::new();

@@ -1,14 +1,15 @@
-//! Bytes of a log as they come: UTF-16 made UTF-8, terminal escapes taken out. Neither depends on how the log is cut.
+//! Filters the bytes of a log: converts UTF-16 to UTF-8 and strips terminal escapes, however the log is
+//! split.
 
 /// State of the filter.
 #[derive(Debug, Default, Clone)]
 pub struct Filter {
     encoding: Option<Encoding>,
-    /// The first bytes, until they tell the encoding; then half a UTF-16 unit.
+    /// The first bytes, until the encoding is known; after that, half a UTF-16 unit.
     pending: Vec<u8>,
-    /// A carriage return is held back until the next byte tells whether it ends a line by itself.
+    /// A carriage return is held back until the next byte shows whether it ends a line by itself.
     carriage: bool,
-    /// The last byte was part of a character of several bytes.
+    /// The last byte was part of a multibyte character.
     in_character: bool,
     /// First half of a surrogate pair.
     high: Option<u16>,
@@ -22,7 +23,7 @@ enum Encoding {
     Utf16Be,
 }
 
-/// Where in a terminal escape the stream is.
+/// The position within a terminal escape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Escape {
     #[default]
@@ -36,18 +37,18 @@ enum Escape {
 }
 
 const ESC: u8 = 0x1b;
-/// ESC [ as one byte, in text of 8 bits per character.
+/// ESC [ as one byte, in 8-bit text.
 const CSI: u8 = 0x9b;
-/// Bytes by which the encoding is told.
+/// Bytes from which the encoding is detected.
 const HEAD: usize = 4;
 
 impl Filter {
-    /// For text that was made lines already.
+    /// A filter for text that has already been split into lines.
     pub fn lines() -> Self {
         Self { encoding: Some(Encoding::Bytes), ..Self::default() }
     }
 
-    /// Hands the filtered bytes on; `data` itself where nothing is to be done.
+    /// Passes on the filtered bytes; `data` itself if there is nothing to filter.
     pub fn pass(&mut self, data: &[u8], mut next: impl FnMut(&[u8])) {
         if self.encoding.is_none() {
             let taken = data.len().min(HEAD - self.pending.len());
@@ -65,7 +66,7 @@ impl Filter {
         }
     }
 
-    /// What is left at the end: a log of a few bytes, a carriage return.
+    /// Passes on what is left at the end: a log of a few bytes, a carriage return.
     pub fn finish(&mut self, mut next: impl FnMut(&[u8])) {
         if self.encoding.is_none() {
             self.begin(&mut next);
@@ -75,7 +76,8 @@ impl Filter {
         }
     }
 
-    /// Tells the encoding by the first bytes, and passes these on. Without a mark, every other byte of UTF-16 is zero.
+    /// Detects the encoding from the first bytes and passes them on. Without a byte order mark, every other
+    /// byte of UTF-16 is zero.
     fn begin(&mut self, next: &mut impl FnMut(&[u8])) {
         let start = std::mem::take(&mut self.pending);
         let (encoding, mark) = match start[..] {
@@ -106,7 +108,7 @@ impl Filter {
             };
             let units = self.high.take().into_iter().chain([unit]);
             if (0xd800..0xdc00).contains(&unit) {
-                // A lone first half before it is dropped.
+                // This drops a lone first half that precedes it.
                 self.high = Some(unit);
                 continue;
             }
@@ -125,7 +127,7 @@ impl Filter {
         let mut kept = Vec::with_capacity(data.len());
         let mut at = 0;
         while at < data.len() {
-            // A coloured log is text between short escapes: what is text goes through in one piece.
+            // Coloured logs are text between short escapes: the text goes through in one piece.
             if self.escape == Escape::None {
                 let text = memchr::memchr2(ESC, CSI, &data[at..]).unwrap_or(data.len() - at);
                 if text > 0 {
@@ -140,7 +142,7 @@ impl Filter {
             let in_character = std::mem::replace(&mut self.in_character, byte >= 0x80);
             self.escape = match (self.escape, byte) {
                 (Escape::None, CSI) if !in_character => Escape::Control,
-                // No escape goes over the end of a line, so that a broken one cannot swallow the log.
+                // No escape continues past the end of a line, so that a broken one cannot swallow the log.
                 (_, b'\n') => {
                     kept.push(byte);
                     Escape::None
@@ -160,7 +162,7 @@ impl Filter {
         self.lines_of(&kept, next);
     }
 
-    /// Hands text on in which a carriage return by itself ends a line.
+    /// Passes on text in which a lone carriage return ends a line.
     fn lines_of(&mut self, mut data: &[u8], next: &mut impl FnMut(&[u8])) {
         let Some(first) = data.first() else { return };
         if std::mem::take(&mut self.carriage) {

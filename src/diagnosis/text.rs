@@ -1,4 +1,4 @@
-//! Diagnoses and explanations for people.
+//! Diagnoses and explanations as text for users.
 
 use super::catalogue::{Cause, Check, CheckPlace};
 use super::explain::{Answer, Explanation};
@@ -10,12 +10,12 @@ use crate::text::{counted, titled};
 use std::fmt::Write;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Most evidence lines that are shown of one cause.
+/// Most evidence lines shown per cause.
 const MOST_EVIDENCE: usize = 5;
-/// Causes that are shown whole; the others are named.
+/// Causes that are shown in full; the others are only named.
 const WHOLE: usize = 2;
 
-/// The diagnosis, in lines of at most `width` columns (commands are never cut).
+/// The diagnosis, in lines of at most `width` columns (commands are never broken).
 pub fn diagnosis_text(diagnosis: &Diagnosis, width: usize) -> String {
     let looked = format!("{}, {}", counted(diagnosis.lines, "line"), counted(diagnosis.bytes, "byte"));
     let mut out = String::new();
@@ -54,7 +54,7 @@ pub fn diagnosis_text(diagnosis: &Diagnosis, width: usize) -> String {
     out + &trace_text(diagnosis, width)
 }
 
-/// What is known where no cause is.
+/// What is known if there is no cause.
 fn unexplained_text(out: &mut String, unexplained: &Unexplained, width: usize) {
     let first = &unexplained.first;
     let _ = writeln!(out, "{}", cut(&format!("   first failure, line {}: {}", first.line, first.text), width));
@@ -89,7 +89,7 @@ fn unexplained_text(out: &mut String, unexplained: &Unexplained, width: usize) {
     }
 }
 
-/// What each line became, and how each cause came to its confidence.
+/// How each line was read, and how each cause got its confidence.
 fn trace_text(diagnosis: &Diagnosis, width: usize) -> String {
     let Some(trace) = &diagnosis.trace else { return String::new() };
     let mut out = "\nhow each cause came to its confidence\n".to_owned();
@@ -122,7 +122,7 @@ fn trace_text(diagnosis: &Diagnosis, width: usize) -> String {
     out
 }
 
-/// Causes of a failed run, in short, each line behind `indent` blanks.
+/// Causes of a failed run, in short, each line indented by `indent` columns.
 pub fn causes_text(diagnosis: &Diagnosis, most: usize, indent: usize, width: usize) -> String {
     let mut out = String::new();
     let (one, two) = (" ".repeat(indent), " ".repeat(indent + 2));
@@ -142,7 +142,7 @@ pub fn causes_text(diagnosis: &Diagnosis, most: usize, indent: usize, width: usi
     out
 }
 
-/// What to do: in this very case, else on this system, else in general.
+/// How to fix it: this particular case, otherwise on this system, otherwise in general.
 fn advice(out: &mut String, finding: &Finding, indent: &str, width: usize) {
     if finding.remedy.is_some() || finding.steps.is_empty() {
         titled(out, &format!("{indent}fix: "), finding.fix(), width);
@@ -154,7 +154,7 @@ fn advice(out: &mut String, finding: &Finding, indent: &str, width: usize) {
     }
 }
 
-/// What the checks of a cause found.
+/// Results of a cause's checks.
 fn results(out: &mut String, finding: &Finding, indent: &str, width: usize) {
     for result in &finding.results {
         let says = match result.outcome {
@@ -167,7 +167,7 @@ fn results(out: &mut String, finding: &Finding, indent: &str, width: usize) {
     }
 }
 
-/// How sure a cause is, in words.
+/// The confidence in a cause, in words.
 pub fn confidence_text(finding: &Finding) -> String {
     let word = match finding.confidence {
         c if c >= 0.85 => "very likely",
@@ -211,7 +211,7 @@ fn whole(out: &mut String, rank: usize, finding: &Finding, platform: Option<Plat
     out.push('\n');
 }
 
-/// Why, and what to do.
+/// Why it happens, and how to fix it.
 fn reasons(out: &mut String, cause: &Cause, width: usize) {
     titled(out, "   why: ", &cause.why, width);
     titled(out, "   fix: ", &cause.fix, width);
@@ -228,7 +228,7 @@ fn checks_to_make<'c>(out: &mut String, checks: impl Iterator<Item = &'c Check>,
     }
 }
 
-/// What is known of the codes that were asked for.
+/// What is known about the requested codes.
 pub fn explain_text(answers: &[(String, Answer)], width: usize) -> String {
     let mut out = String::new();
     for (index, (asked, answer)) in answers.iter().enumerate() {

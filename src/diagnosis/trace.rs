@@ -1,18 +1,18 @@
-//! What each line became, for `diagnose --explain`.
+//! How each line was read, for `diagnose --explain`.
 
 use super::evidence::{Evidence, excerpt};
 use super::statements::{Level, Statement, Statements, decode, lexicon};
 use serde::Serialize;
 
-/// Lines that are kept.
+/// Most lines that are kept.
 const KEPT: usize = 200;
 
-/// What lines state.
+/// What the lines state.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Trace {
-    /// In the order of the log, the first ones.
+    /// The first lines, in the order of the log.
     pub lines: Vec<Stated>,
-    /// Lines beyond them.
+    /// Number of lines beyond those.
     pub more: u64,
 }
 
@@ -22,18 +22,18 @@ pub struct Stated {
     /// The line.
     #[serde(flatten)]
     pub evidence: Evidence,
-    /// Who speaks, as far as the line says.
+    /// Who speaks, if the line says so.
     pub who: Vec<&'static str>,
     /// `missing: model, input`, in the lexicon's words.
     pub states: Vec<String>,
     /// `0x80000406 = AEE_EUNABLETOLOAD (FastRPC)`.
     pub codes: Vec<String>,
-    /// Why it counts for nothing, if it does not.
+    /// Why it does not count, if so.
     pub left_out: Option<&'static str>,
 }
 
 impl Trace {
-    /// A line that was read.
+    /// Records a line that was read.
     pub(super) fn note(&mut self, number: u64, line: &[u8], harmless: bool) {
         let statements = Statements::of(line);
         let codes = decode(line);

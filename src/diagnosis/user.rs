@@ -1,4 +1,5 @@
-//! The user's own causes and cases: `causes.toml` in the config folder, in the form of the catalogue's files.
+//! The user's own causes and cases: `causes.toml` in the config folder, in the same form as the catalogue's
+//! files.
 
 use super::catalogue::{Catalogue, Pattern, Says, builtin, builtin_cause, install};
 use super::pattern::regex;
@@ -8,7 +9,7 @@ use crate::files::read_text_at_most;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// No list of causes is longer.
+/// Largest accepted file, in bytes; no real list of causes is longer.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// A file of causes that cannot be used.
@@ -21,7 +22,7 @@ pub enum UserCausesError {
     Bad { path: PathBuf, line: usize, reason: String },
 }
 
-/// Where the user's causes are; `None` where this system has no such folder.
+/// Where the user's causes are; `None` if this system has no config folder.
 pub fn user_causes_path() -> Option<PathBuf> {
     use etcetera::{AppStrategy, AppStrategyArgs, choose_app_strategy};
     let app_name = "qnnscope".to_owned();
@@ -29,11 +30,11 @@ pub fn user_causes_path() -> Option<PathBuf> {
     Some(choose_app_strategy(args).ok()?.in_config_dir("causes.toml"))
 }
 
-/// Adds the causes of the user's file, if there is one: a cause with an id of the catalogue replaces that one. To be called
-/// before anything is diagnosed; later it has no effect.
+/// Loads the user's causes, if there is a file: a cause with an id from the catalogue replaces that one. Call
+/// it before the first diagnosis; later it has no effect.
 ///
 /// # Errors
-/// The file is there and cannot be read, or says something that cannot be.
+/// The file exists but cannot be read, or contains something invalid.
 pub fn load_user_causes() -> Result<(), UserCausesError> {
     let Some(path) = user_causes_path().filter(|path| path.exists()) else { return Ok(()) };
     install(read(&path)?);
@@ -83,7 +84,7 @@ fn parse(text: &str) -> Result<Catalogue, (usize, String)> {
     }
     let is_known = |id: &str| builtin_cause(id) || file.cause.iter().any(|cause| cause.id == id);
     for steps in &file.steps {
-        // By its id alone: an alias would be looked for in vain.
+        // By its id alone: looking up an alias would find nothing.
         if !builtin().cause.iter().chain(&file.cause).any(|cause| cause.id == steps.cause) {
             return Err((line(&steps.cause), format!("steps: there is no cause {:?}", clean_text(&steps.cause))));
         }
@@ -115,7 +116,7 @@ fn check(pattern: &Pattern) -> Result<(), String> {
     pattern.says.as_ref().map_or(Ok(()), check_says)
 }
 
-/// The classes that a statement is asked for are those of the lexicon.
+/// Checks that the classes in a statement are in the lexicon.
 pub(super) fn check_says(says: &Says) -> Result<(), String> {
     let lexicon = lexicon();
     if says.said.is_empty() {

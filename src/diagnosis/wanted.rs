@@ -1,9 +1,9 @@
-//! Statements that a rule asks for.
+//! Statements that a rule looks for.
 
 use super::catalogue::Says;
 use super::statements::{Classes, Statements, lexicon};
 
-/// What a rule wants a line to state: [`Says`], compiled.
+/// What a rule expects a line to state: [`Says`], compiled.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted {
     pub(super) said: Classes,

@@ -1,4 +1,5 @@
-//! Results of a profile job of Qualcomm AI Hub, as its client downloads them. Times are microseconds, memory is bytes.
+//! Results of a profile job on Qualcomm AI Hub, as its client downloads them. Times are in microseconds,
+//! memory in bytes.
 
 use super::Import;
 use super::draft::Draft;
@@ -58,7 +59,7 @@ impl Import for AiHub {
         let run = draft.run()?;
         run.clean_level = ProfilingLevel::Off;
         run.backend = backend(layers);
-        // 0 in load, memory and compile fields means that the service did not measure it.
+        // 0 in the load, memory and compile fields means that the service did not measure it.
         if let Some(us) = summary("first_load_time") {
             run.stage(0, Stage::ContextCreate, us);
         }
@@ -128,7 +129,7 @@ impl Import for AiHub {
 fn backend(layers: &[Layer]) -> Backend {
     let count = |unit: &str| layers.iter().filter(|layer| layer.compute_unit == unit).count();
     let units = [(Backend::Htp, count("NPU")), (Backend::Gpu, count("GPU")), (Backend::Cpu, count("CPU"))];
-    // Of two with as many layers, the one that was asked for comes first.
+    // On a tie, the one that was asked for comes first.
     let most = units.iter().rev().max_by_key(|(_, count)| *count).filter(|(_, count)| *count > 0);
     most.map_or(Backend::Unknown, |(backend, _)| *backend)
 }

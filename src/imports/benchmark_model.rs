@@ -1,4 +1,5 @@
-//! What LiteRT's (TensorFlow Lite's) `benchmark_model` prints. Its tables are in milliseconds, its summary in microseconds.
+//! Output of LiteRT's (TensorFlow Lite's) `benchmark_model`. Its tables are in milliseconds, its summary in
+//! microseconds.
 
 use super::Import;
 use super::draft::{Draft, RunDraft};
@@ -32,7 +33,7 @@ impl Import for BenchmarkModel {
         let mut summaries = Vec::new();
         let mut told = Told::default();
         let mut table = None;
-        // Old versions print one table and no heading above it.
+        // Old versions print one table without a heading.
         let mut is_regular = true;
         for line in text.lines() {
             // Android prefixes its log lines.
@@ -49,13 +50,13 @@ impl Import for BenchmarkModel {
             {
                 told.placement = Some(line.trim().to_owned());
             } else if let Some(mb) = after(line, "overall=").and_then(leading) {
-                // A difference from the start of the tool is no size of its own.
+                // Ignore memory that is relative to the start of the tool.
                 told.memory_mb = Some(mb).filter(|_| line.contains("Peak memory footprint"));
             } else if line.contains("Profiling Info for") {
                 is_regular = line.contains("Regular");
                 table = None;
             } else if line.trim_start().starts_with('=') {
-                // A heading: only the table in the order of the run lists every op once.
+                // A heading: only the table in run order lists every op once.
                 table = (is_regular && line.contains("Run Order")).then_some(Table::default());
             } else if let Some(open) = &mut table
                 && open.line(line, &mut told.ops)
@@ -70,7 +71,7 @@ impl Import for BenchmarkModel {
     }
 }
 
-/// `count=50 first=18432 curr=17210 min=17102 max=19011 avg=17390 std=341`, microseconds.
+/// `count=50 first=18432 curr=17210 min=17102 max=19011 avg=17390 std=341`, in microseconds.
 struct Summary {
     count: f64,
     first: Option<f64>,
@@ -107,7 +108,7 @@ struct Told {
     first_us: Option<f64>,
     warmup_us: Option<f64>,
     inference_us: Option<f64>,
-    /// Name, type and milliseconds.
+    /// Name, type and time in milliseconds.
     ops: Vec<(String, String, f64)>,
 }
 
@@ -132,7 +133,7 @@ impl Told {
         }
         run.is_summary = true;
         run.clean_level = if self.ops.is_empty() { ProfilingLevel::Off } else { ProfilingLevel::Detailed };
-        // One line is of the warm-up, one of the run; without warm-up there is one.
+        // One line is about the warm-up, one about the run; without warm-up there is only one.
         let last = summaries.last();
         let mean_us = self.inference_us.or(last.map(|summary| summary.avg)).filter(|us| *us > 0.0);
         if mean_us.is_none() && self.ops.is_empty() {
@@ -180,14 +181,14 @@ impl Told {
     }
 }
 
-/// A table of ops; columns are found by its header, because versions differ in them.
+/// A table of ops; its header locates the columns, because they differ between versions.
 #[derive(Default)]
 struct Table {
     columns: Option<Vec<String>>,
 }
 
 impl Table {
-    /// Reads a line; true at the end of the table.
+    /// Parses a line; true at the end of the table.
     fn line(&mut self, line: &str, ops: &mut Vec<(String, String, f64)>) -> bool {
         let Some(columns) = &self.columns else {
             if line.contains("[node type]") {
@@ -204,14 +205,14 @@ impl Table {
         let at = |name: &str| columns.iter().position(|column| column == name);
         let cell = |name: &str| cells.get(at(name)?).copied();
         let (Some(kind), Some(ms)) = (cell("node type"), cell("avg ms").and_then(leading)) else { return false };
-        // The name is the last column and may hold anything; it ends in `:` and the node's number.
+        // The name is the last column and may contain anything; it ends with `:` and the node's number.
         let name = at("Name").or_else(|| at("name")).and_then(|at| cells.get(at..)).map(|rest| rest.join(" "));
         ops.push((name.filter(|name| !name.is_empty()).unwrap_or_else(|| kind.to_owned()), kind.to_owned(), ms));
         false
     }
 }
 
-/// Cells that are two or more blanks apart.
+/// Cells that are two or more spaces apart.
 fn wide(line: &str) -> Vec<&str> {
     line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect()
 }
@@ -220,7 +221,7 @@ fn after<'a>(line: &'a str, mark: &str) -> Option<&'a str> {
     line.find(mark).map(|at| line[at + mark.len()..].trim())
 }
 
-/// The number that a text begins with.
+/// The number at the start of a text.
 fn leading(text: &str) -> Option<f64> {
     let end = text.find(|c: char| !c.is_ascii_digit() && !matches!(c, '.' | '-' | '+' | 'e')).unwrap_or(text.len());
     text[..end].trim_end_matches(['e', '-', '+', '.']).parse().ok().filter(|value: &f64| value.is_finite())

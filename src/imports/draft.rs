@@ -1,5 +1,5 @@
-//! The session that is made of a file: runs are written down one after another, and their events put in the order of time
-//! when all is known.
+//! The session built from a file: runs are recorded one after another, and their events sorted by time once
+//! everything is known.
 
 use super::Imported;
 use super::error::Problem;
@@ -13,19 +13,19 @@ use crate::event::{
 use crate::models::{Graph, Op};
 use crate::text::counted;
 
-/// Largest batch of inferences in one event.
+/// Most inferences in one event.
 const BATCH: usize = 4096;
-/// Most runs of one file.
+/// Most runs in one file.
 const MAX_RUNS: usize = 1000;
 
-/// A session on its way.
+/// A session under construction.
 #[derive(Debug)]
 pub struct Draft {
     kind: &'static str,
     label: &'static str,
     path: String,
     written_us: u64,
-    /// Wall clock and steady clock at the same moment, if the file says so.
+    /// Wall clock and steady clock at the same moment, if the file contains them.
     clock: Option<(u64, u64)>,
     runs: Vec<RunDraft>,
     notes: Vec<String>,
@@ -36,19 +36,19 @@ pub struct Draft {
 pub struct RunDraft {
     /// Backend.
     pub backend: Backend,
-    /// Device as the file names it.
+    /// Device as named in the file.
     pub device: String,
-    /// Model or graph as the file names it.
+    /// Model or graph as named in the file.
     pub model: String,
     /// True if the file shows that the hardware was emulated.
     pub simulated: bool,
-    /// Profiling level of the latencies.
+    /// Profiling level at which the latencies were measured.
     pub clean_level: ProfilingLevel,
-    /// True if starts of inferences are those of the file.
+    /// True if the start times of inferences come from the file.
     pub has_moments: bool,
-    /// True if the latency is a figure that the tool computed.
+    /// True if the latency is a statistic that the tool computed.
     pub is_summary: bool,
-    /// How it ended.
+    /// How the run ended.
     pub status: RunStatus,
     events: Vec<(u64, Event)>,
     now_us: u64,
@@ -56,13 +56,13 @@ pub struct RunDraft {
     done: [u64; 4],
     rows: Vec<OpRow>,
     op_samples: u64,
-    /// Op values of the first inference; they count if there are no others.
+    /// Op values of the first inference; used if there are no others.
     first_ops: Option<Vec<u64>>,
     mixed: u64,
 }
 
 impl Draft {
-    /// Nothing yet.
+    /// An empty draft.
     pub fn new(kind: &'static str, label: &'static str, sample: &Sample) -> Self {
         Self {
             kind,
@@ -75,12 +75,12 @@ impl Draft {
         }
     }
 
-    /// Wall clock for a time on the file's own clock, both microseconds.
+    /// Sets the wall clock for a time on the file's own clock, both in microseconds.
     pub fn clock(&mut self, wall_us: u64, steady_us: u64) {
         self.clock.get_or_insert((wall_us, steady_us));
     }
 
-    /// Says what is missing.
+    /// Notes what is missing.
     pub fn note(&mut self, text: impl Into<String>) {
         let text = clean_text(&text.into());
         if !self.notes.contains(&text) {
@@ -88,7 +88,7 @@ impl Draft {
         }
     }
 
-    /// A new run.
+    /// Adds a run.
     pub fn run(&mut self) -> Result<&mut RunDraft, Problem> {
         if self.runs.len() == MAX_RUNS {
             return Err(Problem::content(format!("it has more than {MAX_RUNS} runs")));
@@ -118,7 +118,7 @@ impl Draft {
         self.runs.last_mut().ok_or_else(|| Problem::content("it has no run"))
     }
 
-    /// A run by its number, from 0.
+    /// A run by its index, from 0.
     pub fn at(&mut self, run: usize) -> Result<&mut RunDraft, Problem> {
         self.runs.get_mut(run).ok_or_else(|| Problem::content("it has no run"))
     }
@@ -128,12 +128,12 @@ impl Draft {
         &mut self.runs
     }
 
-    /// Refuses a file that holds nothing.
+    /// Refuses a file without runs.
     pub fn check(&self) -> Result<(), Problem> {
         if self.runs.is_empty() { Err(Problem::content("there is no run in it")) } else { Ok(()) }
     }
 
-    /// The records in the order of time.
+    /// The records in time order.
     pub fn finish(mut self) -> Imported {
         let mut events: Vec<(u64, Option<RunId>, Event)> = Vec::new();
         for (number, mut run) in (0..).zip(std::mem::take(&mut self.runs)) {
@@ -148,7 +148,7 @@ impl Draft {
         // Stable: simultaneous events keep their original order.
         events.sort_by_key(|(t_us, ..)| *t_us);
         let begun_us = events.first().map_or(0, |(t_us, ..)| *t_us);
-        // Without a clock of the day in the file, its own date stands for its end.
+        // If the file contains no wall clock, its modification time stands for its end.
         let end_us = events.last().map_or(0, |(t_us, ..)| *t_us);
         let (wall_us, steady_us) = self.clock.unwrap_or((self.written_us, end_us));
         let header = Event::SessionStarted(SessionStarted {
@@ -197,19 +197,19 @@ impl RunDraft {
         }
     }
 
-    /// Something happened at a moment of the file's clock, or right after what was told before.
+    /// Adds an event at a time on the file's clock, or right after the previous one if that is later.
     pub fn push(&mut self, t_us: u64, event: Event) {
         self.flush();
         self.now_us = self.now_us.max(t_us);
         self.events.push((self.now_us, event));
     }
 
-    /// The moment that was reached.
+    /// Time reached so far, in microseconds.
     pub fn now_us(&self) -> u64 {
         self.now_us
     }
 
-    /// A stage that took so long.
+    /// Adds a stage and its duration.
     pub fn stage(&mut self, t_us: u64, stage: Stage, duration_us: f64) {
         if duration_us.is_finite() && duration_us > 0.0 {
             self.push(t_us, Event::StageStarted { stage });
@@ -217,7 +217,7 @@ impl RunDraft {
         }
     }
 
-    /// A part of a stage, or a figure of it.
+    /// Adds a part of a stage, or one of its figures.
     pub fn part(&mut self, t_us: u64, stage: Stage, name: &str, value: f64, unit: &str) {
         if value.is_finite() {
             let (name, unit) = (clean_text(name), unit.to_owned());
@@ -225,12 +225,12 @@ impl RunDraft {
         }
     }
 
-    /// A line for people.
+    /// Adds a line for users.
     pub fn say(&mut self, level: LogLevel, text: &str) {
         self.push(self.now_us, Event::Log(LogLine::new(level, LogSource::Qnnscope, text)));
     }
 
-    /// A graph whose ops are known by name and type, and where each runs, if that is told.
+    /// Adds a graph whose ops are known by name and type and, if reported, by where each one runs.
     pub fn graph(&mut self, name: &str, ops: impl IntoIterator<Item = (String, String, String)>) {
         let op = |(index, (name, op_type, package)): (u32, (String, String, String))| Op {
             index,
@@ -249,7 +249,8 @@ impl RunDraft {
         self.push(self.now_us, Event::GraphComposed(Box::new(graph)));
     }
 
-    /// The rows that op values refer to. All have one unit: shares of microseconds and of cycles do not go together.
+    /// Declares the rows that op values refer to. All have the same unit: shares of microseconds and of
+    /// cycles do not mix.
     pub fn rows(&mut self, names: impl IntoIterator<Item = (String, Option<u32>)>, unit: OpUnit) {
         self.rows =
             names.into_iter().map(|(name, op)| OpRow { name: clean_text(&name), op, unit, htp_op: None }).collect();
@@ -258,7 +259,7 @@ impl RunDraft {
         }
     }
 
-    /// True once rows were declared.
+    /// True once rows have been declared.
     pub fn has_rows(&self) -> bool {
         !self.rows.is_empty()
     }
@@ -268,7 +269,7 @@ impl RunDraft {
         names.len() == self.rows.len() && names.zip(&self.rows).all(|(name, row)| row.name == name)
     }
 
-    /// An inference. Without a timestamp it directly follows the previous one.
+    /// Adds an inference. Without a timestamp it directly follows the previous one.
     pub fn inference(&mut self, phase: Phase, start_us: Option<u64>, took_us: f64) {
         if !took_us.is_finite() || took_us <= 0.0 {
             return;
@@ -279,7 +280,7 @@ impl RunDraft {
             reason = "positive, and saturating is right"
         )]
         let duration_ns = (took_us * 1000.0).round() as u64;
-        // Half of the range is 290 years; sums of two moments then stay within it.
+        // Half of the range is 290 years; the sum of two times then stays within it.
         let (begun_us, duration_ns) =
             (start_us.unwrap_or(self.now_us).min(u64::MAX / 4), duration_ns.min(u64::MAX / 4));
         let fits = self.batch.as_ref().is_some_and(|batch| batch.phase == phase && batch.latency_ns.len() < BATCH);
@@ -301,12 +302,12 @@ impl RunDraft {
         self.now_us = self.now_us.max(begun_us.saturating_add(duration_ns.div_ceil(1000)));
     }
 
-    /// Inferences of a phase so far.
+    /// Number of inferences in a phase so far.
     pub fn done(&self, phase: Phase) -> u64 {
         self.done[phase as usize]
     }
 
-    /// Op values of the last inference, one per row.
+    /// Adds the op values of the last inference, one per row.
     pub fn op_values(&mut self, phase: Phase, values: Vec<u64>) {
         if values.len() != self.rows.len() || values.is_empty() {
             self.mixed += 1;
@@ -319,12 +320,12 @@ impl RunDraft {
         }
     }
 
-    /// Op values that do not belong to the declared rows.
+    /// Notes op values that do not fit the declared rows.
     pub fn other_ops(&mut self) {
         self.mixed += 1;
     }
 
-    /// The backend's figures for the last inference.
+    /// Adds the backend's figures for the last inference.
     pub fn metrics(&mut self, phase: Phase, metrics: Vec<Metric>) {
         let metrics: Vec<Metric> = metrics.into_iter().filter(|metric| metric.value.is_finite()).collect();
         if !metrics.is_empty() {
@@ -334,12 +335,12 @@ impl RunDraft {
         }
     }
 
-    /// One figure of the backend.
+    /// Adds one of the backend's figures.
     pub fn figure(&mut self, name: &str, unit: &str, value: f64) {
         self.metrics(Phase::Clean, vec![metric(name, unit, value)]);
     }
 
-    /// The most memory that the process had, bytes.
+    /// Sets the peak memory of the process, in bytes.
     pub fn peak_memory(&mut self, bytes: f64) {
         #[expect(
             clippy::cast_possible_truncation,
@@ -375,7 +376,7 @@ impl RunDraft {
     }
 }
 
-/// A figure with a clean name.
+/// A figure with a sanitised name.
 pub fn metric(name: &str, unit: &str, value: f64) -> Metric {
     Metric { name: clean_text(name), unit: unit.to_owned(), value }
 }

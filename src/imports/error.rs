@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// A file that cannot be read in.
+/// A file that cannot be imported.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum ImportError {
@@ -14,7 +14,7 @@ pub enum ImportError {
 }
 
 impl ImportError {
-    /// The same of a file that the user knows by this name.
+    /// The same error for a file that the user knows by this name.
     #[must_use]
     pub fn named(self, name: &std::path::Path) -> Self {
         let path = name.to_owned();
@@ -25,12 +25,12 @@ impl ImportError {
     }
 }
 
-/// The same without the file's name, which only [`super::open`] knows.
+/// The same without the file name, which only [`super::open`] knows.
 #[derive(Debug)]
 pub(super) enum Problem {
     /// It cannot be read.
     Io(std::io::Error),
-    /// It is not what it looked like, as a continuation of "but".
+    /// It is not what it looked like; the text continues "but".
     Content(String),
 }
 

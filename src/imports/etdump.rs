@@ -1,5 +1,5 @@
-//! ExecuTorch's ETDump. Times of the runtime are nanoseconds; what a delegate says is in the unit that stands in its name, and
-//! cycles stay cycles.
+//! ExecuTorch's ETDump. Times from the runtime are in nanoseconds; a delegate's figures have the unit given
+//! in their name, and cycles stay cycles.
 
 use super::Import;
 use super::draft::{Draft, metric};
@@ -12,9 +12,9 @@ use crate::event::{Metric, OpUnit, Phase, Stage, clean_text};
 
 pub struct Etdump;
 
-/// Mark of an ETDump, behind the offset of its root.
+/// Identifier of an ETDump, after the offset of its root.
 const MARK: &[u8] = b"ED00";
-/// Most events of one file. They may point at the same bytes, so the file's size alone is no bound.
+/// Most events in one file. They may point at the same bytes, so the file size alone does not bound them.
 const MAX_EVENTS: usize = 4_000_000;
 
 impl Import for Etdump {
@@ -57,7 +57,7 @@ impl Import for Etdump {
     }
 }
 
-/// The FlatBuffer, with its length before it or without.
+/// The FlatBuffer, which may be preceded by its length.
 fn buffer(bytes: &[u8]) -> Option<&[u8]> {
     let marked = |bytes: &[u8], at: usize| bytes.get(at..at + MARK.len()) == Some(MARK);
     if marked(bytes, 4) {
@@ -69,15 +69,15 @@ fn buffer(bytes: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Everything in one block: an inference, or the loading before.
+/// The contents of one block: an inference, or the loading before it.
 #[derive(Default)]
 struct Block {
-    /// Of the runtime: name, start and duration, nanoseconds.
+    /// From the runtime: name, start and duration, in nanoseconds.
     runtime: Vec<(String, u64, u64)>,
-    /// Of the delegate at its root.
+    /// From the delegate's root events.
     metrics: Vec<Metric>,
     cycles: Vec<(String, u64)>,
-    /// The next rows are ops of the accelerator.
+    /// The next rows are accelerator ops.
     in_ops: bool,
 }
 
@@ -91,7 +91,8 @@ impl Block {
         }
     }
 
-    /// A figure of QNN's own profile: `NAME (unit)`. Ops follow the accelerator's cycles and end at its time.
+    /// Adds a figure from QNN's own profile: `NAME (unit)`. Ops follow the accelerator's cycles and end at
+    /// its time.
     fn delegate(&mut self, text: &str, value: u64) {
         let (name, unit) = match text.trim_end().strip_suffix(')').and_then(|text| text.rsplit_once(" (")) {
             Some((name, unit @ ("us" | "cycles" | "count" | "bytes"))) => (name, unit),
@@ -123,7 +124,8 @@ impl Block {
         if is_qnn {
             run.backend = Backend::Htp;
         }
-        // Shares of cycles and of times do not go together, so ops of the runtime count where the delegate told none.
+        // Shares of cycles and of times do not mix, so the runtime's ops count only if the delegate reported
+        // none.
         let runtime = self.runtime.iter().filter(|event| event.0.starts_with("native_call_"));
         let (ops, unit): (Vec<(String, u64)>, _) = if self.cycles.is_empty() {
             (runtime.map(|(name, _, ns)| (name.clone(), (ns + 500) / 1000)).collect(), OpUnit::Us)

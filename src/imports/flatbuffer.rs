@@ -1,4 +1,5 @@
-//! A bounded reader of FlatBuffers: whatever the bytes say, nothing outside them is read. An absent field is `None`.
+//! A bounded FlatBuffers reader: whatever the bytes contain, it reads nothing outside them. An absent field
+//! is `None`.
 
 /// A table.
 #[derive(Debug, Clone, Copy)]
@@ -15,7 +16,7 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?))
 }
 
-/// Where the offset that stands at `at` leads.
+/// Target of the offset at `at`.
 fn follow(bytes: &[u8], at: usize) -> Option<usize> {
     let to = at.checked_add(usize::try_from(u32_at(bytes, at)?).ok()?)?;
     (to < bytes.len()).then_some(to)
@@ -27,7 +28,7 @@ impl<'a> Table<'a> {
         Some(Self { bytes, at: follow(bytes, 0)? })
     }
 
-    /// Where a field stands.
+    /// Position of a field.
     fn field(&self, slot: usize) -> Option<usize> {
         let offset = i64::from(u32_at(self.bytes, self.at)?.cast_signed());
         let vtable = usize::try_from(i64::try_from(self.at).ok()?.checked_sub(offset)?).ok()?;
@@ -42,13 +43,13 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// An unsigned number of 8 bytes.
+    /// A `u64` field.
     pub fn u64(&self, slot: usize) -> Option<u64> {
         let at = self.field(slot)?;
         Some(u64::from_le_bytes(self.bytes.get(at..at.checked_add(8)?)?.try_into().ok()?))
     }
 
-    /// A text; bytes that are no UTF-8 are replaced.
+    /// A string; invalid UTF-8 is replaced.
     pub fn text(&self, slot: usize) -> Option<String> {
         let at = follow(self.bytes, self.field(slot)?)?;
         let length = usize::try_from(u32_at(self.bytes, at)?).ok()?;
@@ -56,12 +57,12 @@ impl<'a> Table<'a> {
         Some(String::from_utf8_lossy(self.bytes.get(from..from.checked_add(length)?)?).into_owned())
     }
 
-    /// A table below this one.
+    /// A nested table.
     pub fn table(&self, slot: usize) -> Option<Self> {
         Some(Self { bytes: self.bytes, at: follow(self.bytes, self.field(slot)?)? })
     }
 
-    /// The tables of a list; none if there is no such list, or if it does not fit into the bytes.
+    /// The tables of a vector; none if the vector is absent or does not fit into the bytes.
     pub fn tables(&self, slot: usize) -> impl Iterator<Item = Self> + use<'a> {
         let bytes = self.bytes;
         let list = self.field(slot).and_then(|at| follow(bytes, at));

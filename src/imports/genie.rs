@@ -1,4 +1,4 @@
-//! The profile that Genie writes (`genie-t2t-run --profile`): a run per component, an inference per query.
+//! The profile that Genie writes (`genie-t2t-run --profile`): one run per component, one inference per query.
 
 use super::Import;
 use super::draft::{Draft, metric};
@@ -59,7 +59,7 @@ impl Import for Genie {
                 } else if kind.ends_with("_free") {
                     run.stage(at_us, Stage::Teardown, duration_us);
                 } else if kind.ends_with("_query") || kind.ends_with("_generate") || kind.ends_with("_execute") {
-                    // Queries differ in their lengths, so the first one is as good a figure as the others.
+                    // Queries differ in length, so the first one is as representative as the others.
                     run.inference(Phase::Clean, start_us, duration_us);
                     let told = figures(event).map(|(name, unit, value)| metric(&name, unit, value)).collect();
                     run.metrics(Phase::Clean, told);
@@ -78,7 +78,7 @@ fn time(event: &Map<String, Value>, key: &str) -> Option<u64> {
     event.get(key)?.as_f64().filter(|us| us.is_finite() && *us > 0.0).map(|us| us as u64)
 }
 
-/// How long it took, microseconds.
+/// Duration, in microseconds.
 fn duration(event: &Map<String, Value>) -> Option<f64> {
     match event.get("duration")? {
         Value::Object(figure) => figure_of(figure).map(|(_, value)| value),
@@ -87,7 +87,7 @@ fn duration(event: &Map<String, Value>) -> Option<f64> {
     .filter(|us| us.is_finite() && *us >= 0.0)
 }
 
-/// Everything in an event that is a value with a unit: name, unit, value.
+/// All values with a unit in an event: name, unit, value.
 fn figures(event: &Map<String, Value>) -> impl Iterator<Item = (String, &'static str, f64)> + '_ {
     event.iter().filter(|(key, _)| *key != "duration").filter_map(|(key, value)| {
         let (unit, value) = figure_of(value.as_object()?)?;
@@ -95,7 +95,7 @@ fn figures(event: &Map<String, Value>) -> impl Iterator<Item = (String, &'static
     })
 }
 
-/// A value and its unit, which is spelt in several ways.
+/// A value and its unit, which has several spellings.
 fn figure_of(figure: &Map<String, Value>) -> Option<(&'static str, f64)> {
     let value = figure.get("value")?.as_f64().filter(|value| value.is_finite())?;
     let unit = figure.get("unit").and_then(Value::as_str).unwrap_or_default().to_ascii_lowercase();

@@ -1,5 +1,5 @@
-//! Tables of ExecuTorch's Inspector: what `save_data_to_tsv` writes and `print_data_tabular` prints. It calls every figure by
-//! one unit; what a delegate says in cycles stays cycles.
+//! Tables from ExecuTorch's Inspector: those that `save_data_to_tsv` writes and `print_data_tabular` prints.
+//! It labels every figure with one unit; a delegate's cycles stay cycles.
 
 use super::Import;
 use super::draft::{Draft, metric};
@@ -11,7 +11,7 @@ use crate::event::{OpUnit, Phase, Stage};
 
 pub struct InspectorTable;
 
-/// Columns that every version has.
+/// Columns that exist in every version.
 const NAME: &str = "event_name";
 const BLOCK: &str = "event_block_name";
 
@@ -75,7 +75,8 @@ impl Import for InspectorTable {
                 ("Program::load_method", _) if run.done(Phase::Clean) == 0 => {
                     run.stage(0, Stage::ContextCreate, value * scale_us);
                 }
-                // The delegate's own numbers: the column's unit is not theirs, and its name says which is.
+                // The delegate's own figures: the column's unit does not apply to them, and the name contains
+                // theirs.
                 (_, Some((name, "cycles"))) if name != "Accelerator (execute) time" => {
                     run.backend = Backend::Htp;
                     cycles.push((op_identifier(name, false).name.to_owned(), value));
@@ -107,7 +108,7 @@ impl Import for InspectorTable {
     }
 }
 
-/// Cells of a line: between tabs, or between the bars of a printed table. Lines that only draw have none.
+/// Cells of a line: between tabs, or between the bars of a printed table. Ruler lines have none.
 fn cells(line: &str) -> Vec<&str> {
     let bar = if line.contains('│') {
         '│'
@@ -119,7 +120,7 @@ fn cells(line: &str) -> Vec<&str> {
     let cells: Vec<&str> = line.split(bar).map(str::trim).collect();
     match (bar, cells.as_slice()) {
         ('\t', _) => cells,
-        // The bars at both ends.
+        // The outer bars add an empty cell at each end.
         (_, [_, inner @ .., _]) => inner.to_vec(),
         _ => Vec::new(),
     }

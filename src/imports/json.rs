@@ -1,4 +1,4 @@
-//! JSON of other tools: read whole, with clean strings.
+//! JSON from other tools: read as a whole, with sanitised strings.
 
 use super::error::Problem;
 use super::sample::Sample;
@@ -6,12 +6,12 @@ use crate::text::clean_json;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// The file as a document of this form.
+/// Parses the file as this type of document.
 pub fn document<T: DeserializeOwned>(sample: &Sample) -> Result<T, Problem> {
     of_bytes(&sample.bytes()?)
 }
 
-/// The same of bytes.
+/// Parses bytes as this type of document.
 pub fn of_bytes<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     serde_json::from_slice(&clean_json(bytes)).map_err(|error| {
         let what = if error.is_eof() { "is truncated or incomplete" } else { "is damaged" };
@@ -19,7 +19,7 @@ pub fn of_bytes<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     })
 }
 
-/// A number that is there and makes sense as a time, a size or a count.
+/// A number that exists and is plausible as a time, a size or a count.
 pub fn positive(value: Option<&Value>) -> Option<f64> {
     value?.as_f64().filter(|number| number.is_finite() && *number > 0.0)
 }

@@ -1,8 +1,8 @@
-//! Other tools' files, read into the events that a session file gives: panes, analysis, comparison and reports need no case
-//! for them. What a file lacks stays absent.
+//! Imports other tools' files as the events of a session file, so that panes, analysis, comparison and
+//! reports need no special case for them. What a file lacks stays absent.
 //!
-//! One file per kind: an [`Import`] that recognises its files by their content and puts what they hold into a [`Draft`]. The
-//! kinds are listed once, in [`KINDS`].
+//! One source file per kind: an [`Import`] that recognises its files by their content and adds their contents
+//! to a [`Draft`]. All kinds are listed in [`KINDS`].
 
 mod ai_hub;
 mod benchmark_model;
@@ -36,20 +36,20 @@ trait Import: Sync {
     /// Stable name, such as `qnn-profile-log`.
     fn kind(&self) -> &'static str;
 
-    /// What it is, for people.
+    /// Name for users.
     fn label(&self) -> &'static str;
 
-    /// True if the file is of this kind, by its content.
+    /// True if the content shows that the file is of this kind.
     fn is_it(&self, sample: &Sample) -> bool;
 
-    /// Puts the file's contents into the draft.
+    /// Adds the file's contents to the draft.
     ///
     /// # Errors
     /// The file cannot be read, or is not what it looked like.
     fn read(&self, sample: &Sample, draft: &mut Draft) -> Result<(), Problem>;
 }
 
-/// All kinds, the most clearly recognisable first.
+/// All kinds, the most clearly recognisable ones first.
 static KINDS: [&dyn Import; 13] = [
     &etdump::Etdump,
     &profile_csv::ViewerCsv,
@@ -66,25 +66,26 @@ static KINDS: [&dyn Import; 13] = [
     &optrace::Qhas,
 ];
 
-/// What came of a file.
+/// An imported file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Imported {
     /// Kind of the file, such as `qnn-profile-log`.
     pub kind: &'static str,
-    /// What it is, for people.
+    /// Name for users.
     pub label: &'static str,
-    /// The contents of an equivalent session file, in order.
+    /// The records of an equivalent session file, in order.
     pub records: Vec<Record>,
-    /// What is missing or was left out, and why.
+    /// What is missing or was omitted, and why.
     pub notes: Vec<String>,
 }
 
-/// Names of the kinds with what they are, in the order in which a file is asked.
+/// The kinds with their names for users, in the order in which a file is matched against them.
 pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
     KINDS.iter().map(|import| (import.kind(), import.label()))
 }
 
-/// Reads a file of another tool, which the user knows by `name`; `None` for one of no known kind, a pipe, or a device.
+/// Imports another tool's file, which the user knows by `name`; `None` for a file of no known kind, a pipe or
+/// a device.
 ///
 /// # Errors
 /// The file cannot be read, or looks like a known kind and is damaged.

@@ -1,4 +1,5 @@
-//! The op trace of ONNX Runtime's QNN provider: which QNN op came of which node, and which nodes QNN did not take. No times.
+//! The op trace of ONNX Runtime's QNN provider: which node each QNN op comes from, and which nodes QNN did
+//! not take. It contains no times.
 
 use super::Import;
 use super::draft::Draft;

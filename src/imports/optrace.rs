@@ -1,5 +1,5 @@
-//! What the vendor's viewer makes of an optrace: a Chrome trace with an event per op (`chrometrace.json`), and the analysis
-//! summary (QHAS). Of both only the fields are read whose meaning is public.
+//! Output of the vendor's viewer for an optrace: a Chrome trace with an event per op (`chrometrace.json`),
+//! and the analysis summary (QHAS). Only fields with a publicly documented meaning are read.
 
 use super::Import;
 use super::draft::Draft;
@@ -16,13 +16,13 @@ use std::collections::HashMap;
 pub struct Optrace;
 pub struct Qhas;
 
-/// Cycles of an op on the longest path, where the trace has them; its duration adds up all threads.
+/// Cycles of an op on the longest path, if the trace contains them; an op's duration adds up all threads.
 const PATH_CYCLES: &str = "Dominant Path Cycles";
 const CYCLES: &str = "Duration (cycles)";
-/// The op of the model that an event belongs to.
+/// The model's op that an event belongs to.
 const OP_NAME: &str = "QNN Op Name";
 
-/// Figures of the analysis summary with their units.
+/// Figures of the analysis summary, with their units.
 const SUMMARY: [(&str, &str); 8] = [
     ("time_us", "us"),
     ("timeline_cycles", "cycles"),
@@ -70,7 +70,7 @@ impl Import for Optrace {
         let trace: Trace = document(sample)?;
         let on_path = trace.events.iter().any(|event| event.args.contains_key(PATH_CYCLES));
         let key = if on_path { PATH_CYCLES } else { CYCLES };
-        // The overview is process 0; the others show the same events by node.
+        // The overview is process 0; the others show the same events per node.
         let overview = trace.events.iter().filter(|event| event.ph == "X" && event.pid.as_u64().unwrap_or(0) == 0);
         let ops = overview.filter_map(|event| {
             let name = event.args.get(OP_NAME).and_then(Value::as_str).unwrap_or(&event.name);
@@ -83,7 +83,7 @@ impl Import for Optrace {
     }
 }
 
-/// A number; the viewer writes some as text.
+/// A number, which the viewer sometimes writes as text.
 fn figure(value: &Value) -> Option<f64> {
     positive(Some(value)).or_else(|| value.as_str()?.replace(',', "").parse().ok())
 }
@@ -133,7 +133,7 @@ impl Import for Qhas {
     }
 }
 
-/// Several events may be of one op; their cycles add up.
+/// Several events may belong to one op; their cycles add up.
 fn of_ops(ops: impl Iterator<Item = (String, String, f64)>, draft: &mut Draft) -> Result<(), Problem> {
     let mut rows: Vec<(String, String, f64)> = Vec::new();
     let mut index: HashMap<String, usize> = HashMap::new();

@@ -1,4 +1,4 @@
-//! ONNX Runtime's own profile: a Chrome trace with an event per node and per run.
+//! ONNX Runtime's own profile: a Chrome trace with one event per node and per run.
 
 use super::Import;
 use super::draft::Draft;
@@ -34,7 +34,7 @@ struct Args {
     op_name: Option<String>,
 }
 
-/// A node of one run.
+/// A node in one run.
 struct Node {
     name: String,
     op_type: String,
@@ -64,7 +64,7 @@ impl Import for OrtProfile {
         let bytes = sample.bytes()?;
         let events = match of_bytes::<Vec<Trace>>(&bytes) {
             Ok(events) => events,
-            // A program that crashed leaves the array open.
+            // A crashed program leaves the array open.
             Err(error) => {
                 let cut = bytes.iter().rposition(|byte| *byte == b'}').map_or(0, |at| at + 1);
                 let events = of_bytes::<Vec<Trace>>(&[&bytes[..cut], b"]"].concat()).map_err(|_| error)?;
@@ -91,7 +91,7 @@ impl Import for OrtProfile {
                         us: event.dur,
                     });
                 }
-                // A run comes after its nodes.
+                // A run follows its nodes.
                 ("Session", "model_run") => {
                     let phase = if run.done(Phase::First) == 0 { Phase::First } else { Phase::Clean };
                     run.inference(phase, Some(start_us), event.dur);
@@ -110,7 +110,7 @@ impl Import for OrtProfile {
                         run.rows((0..).zip(&first).map(|(at, node)| (node.name.clone(), Some(at))), OpUnit::Us);
                     }
                     let mut values = vec![0.0; width];
-                    // A node in a loop comes several times in one run.
+                    // A node in a loop occurs several times in one run.
                     let known = told.iter().all(|node| {
                         let at = index.get(&node.name);
                         at.is_some_and(|at| {

@@ -1,4 +1,5 @@
-//! `perf.yaml` of the public model zoo: published figures, a run per device and runtime. Both layouts that were in use.
+//! `perf.yaml` from the public model zoo: published figures, one run per device and runtime. Reads both
+//! layouts that have been used.
 
 use super::Import;
 use super::draft::{Draft, RunDraft};
@@ -11,7 +12,7 @@ use serde_json::{Map, Value};
 
 pub struct PerfYaml;
 
-/// Longest file that is read; the largest real one has a few hundred kilobytes.
+/// Largest file that is read, in bytes; the largest real one is a few hundred kilobytes.
 const MAX_BYTES: usize = 8 << 20;
 
 impl Import for PerfYaml {
@@ -60,7 +61,8 @@ fn map(value: Option<&Value>) -> impl Iterator<Item = (&String, &Map<String, Val
     value.and_then(Value::as_object).into_iter().flatten().filter_map(|(key, value)| Some((key, value.as_object()?)))
 }
 
-/// `models: - name, performance_metrics: - RUNTIME: {..}, reference_device_info: {..}`; microseconds and bytes.
+/// `models: - name, performance_metrics: - RUNTIME: {..}, reference_device_info: {..}`; in microseconds and
+/// bytes.
 fn by_model(document: &Value, draft: &mut Draft) -> Result<(), Problem> {
     for model in list(document.get("models")) {
         let name = text(model, "name").unwrap_or("unnamed");
@@ -83,7 +85,8 @@ fn by_model(document: &Value, draft: &mut Draft) -> Result<(), Problem> {
     Ok(())
 }
 
-/// `precisions: PRECISION: components: NAME: performance_metrics: DEVICE: RUNTIME: {..}`; milliseconds and MiB.
+/// `precisions: PRECISION: components: NAME: performance_metrics: DEVICE: RUNTIME: {..}`; in milliseconds and
+/// MiB.
 fn by_precision(document: &Value, draft: &mut Draft) -> Result<(), Problem> {
     for (precision, details) in map(document.get("precisions")) {
         for (component, details) in map(details.get("components")) {

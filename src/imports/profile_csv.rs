@@ -1,5 +1,5 @@
-//! The two CSV files with QNN's figures: the vendor's viewer's, and the one that ONNX Runtime writes by itself. The columns
-//! are the same; what is in them is not.
+//! The two CSV files with QNN's figures: the one from the vendor's viewer, and the one that ONNX Runtime
+//! writes itself. They share the columns, but not what the columns contain.
 
 use super::Import;
 use super::draft::{Draft, RunDraft, metric};
@@ -11,17 +11,17 @@ use crate::backends::{Backend, ProfilingLevel};
 use crate::event::{Event, Metric, OpUnit, Phase, RuntimeInfo, Stage, clean_text};
 use std::collections::HashMap;
 
-/// First cells of the viewer's file; older versions have no line of the input.
+/// First cells of the viewer's file; older versions have no line with the input.
 const VIEWER: [&str; 2] = ["input log file location", "qnn-profile-viewer version"];
-/// First cells of ONNX Runtime's.
+/// First cells of ONNX Runtime's file.
 const ORT: &str = "Msg Timestamp,Message,";
-/// See `profile_log`: 0 in every inference where HTP is emulated.
+/// See `profile_log`: 0 in every inference if HTP is emulated.
 const THREADS: &str = "Number of HVX threads used";
 
 pub struct ViewerCsv;
 pub struct OrtCsv;
 
-/// A row; its name may hold commas.
+/// A row; its name may contain commas.
 struct Row<'a> {
     time_us: u64,
     message: &'a str,
@@ -57,7 +57,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Everything that is said of one inference.
+/// Everything reported about one inference.
 #[derive(Default)]
 struct Block {
     start_us: Option<u64>,
@@ -85,7 +85,7 @@ impl Block {
             run.backend = self.backend.unwrap_or(Backend::Unknown);
             run.simulated = run.backend == Backend::Htp;
         }
-        // Emulated, unless the file reports hardware threads.
+        // Emulated unless the file reports hardware threads.
         let threads = self.metrics.iter().find(|metric| metric.name == THREADS);
         run.simulated &= threads.is_some_and(|threads| threads.value <= 0.0);
         let phase = if run.done(Phase::First) == 0 { Phase::First } else { Phase::Clean };
@@ -141,7 +141,7 @@ impl Import for ViewerCsv {
 struct Viewer {
     build: Option<String>,
     graphs: HashMap<String, usize>,
-    /// Graph and block that go on.
+    /// Graph and block that are still open.
     block: Option<(usize, Block)>,
     finalized: Option<usize>,
     common: Vec<(u64, Stage, f64)>,
@@ -154,7 +154,7 @@ impl Viewer {
         }
     }
 
-    /// `Graph 0: NAME`; the number follows no order that means anything.
+    /// `Graph 0: NAME`; the order of the numbers has no meaning.
     fn graph(&mut self, row: &Row<'_>, draft: &mut Draft) -> Result<usize, Problem> {
         let name = row.name.split_once(": ").filter(|(head, _)| head.starts_with("Graph ")).map_or(row.name, |at| at.1);
         if let Some(at) = self.graphs.get(name) {
@@ -189,7 +189,7 @@ impl Viewer {
             ("EXECUTE", "ROOT") if is_netrun => {
                 self.close(draft)?;
                 let at = self.graph(row, draft)?;
-                // The time stamp is that of the message, made right after the inference.
+                // The time stamp is the message's, which is written right after the inference.
                 let start_us = (row.value > 0.0).then_some(start_us);
                 let latency_us = Some(row.value);
                 self.block = Some((at, Block { start_us, latency_us, ..Block::default() }));
@@ -272,11 +272,11 @@ impl Import for OrtCsv {
     }
 }
 
-/// HTP's figures of an inference end with its `EXECUTE` row, the CPU's begin with it.
+/// HTP's figures for an inference end with its `EXECUTE` row; the CPU's begin with it.
 #[derive(Default)]
 struct OrtFile {
     block: Block,
-    /// Partitions, by the names of their ops.
+    /// Partitions by the names of their ops.
     runs: HashMap<Vec<String>, usize>,
     finalizes: u64,
     parts: Vec<(String, f64)>,
@@ -292,7 +292,7 @@ impl OrtFile {
                     self.parts.push((row.name.to_owned(), row.value));
                 }
             }
-            // Ops in a finalize of the CPU, and its stages on HTP, have no inference.
+            // Ops in the CPU's finalize, and HTP's finalize stages, belong to no inference.
             (message, "SUB-EVENT") if !self.is_inference() => {
                 let is_part = self.finalizes == 1 && message == "UNKNOWN" && row.unit == "US";
                 self.parts.extend(is_part.then(|| (row.name.to_owned(), row.value)));
@@ -315,7 +315,7 @@ impl OrtFile {
         Ok(())
     }
 
-    /// True once anything of an inference was told.
+    /// True once something about an inference has been reported.
     fn is_inference(&self) -> bool {
         self.block.backend.is_some() || !self.block.metrics.is_empty()
     }

@@ -1,4 +1,5 @@
-//! QNN profiling logs: `qnn-profiling-data_*.log` of the vendor's tools, `*_qnn.log` of ONNX Runtime. A run per graph.
+//! QNN profiling logs: `qnn-profiling-data_*.log` from the vendor's tools, `*_qnn.log` from ONNX Runtime. One
+//! run per graph.
 
 use super::Import;
 use super::draft::{Draft, RunDraft, metric};
@@ -12,15 +13,15 @@ use crate::event::{Event, Metric, OpUnit, Phase, RuntimeInfo, Stage, clean_text}
 use std::collections::HashMap;
 use std::fs::File;
 
-/// Bytes that are read at once.
+/// Bytes that are read at a time.
 const PIECE: usize = 1 << 20;
-/// Most graphs of one log.
+/// Most graphs in one log.
 const MAX_GRAPHS: usize = 256;
-/// Largest log imported; larger ones are for `qnnscope profile-log`, which keeps nothing in memory.
+/// Largest log that is imported, in bytes; `qnnscope profile-log` streams larger ones.
 const MAX_BYTES: u64 = 1 << 30;
-/// Maximum depth of events considered; linting has four levels.
+/// Deepest events that are read; linting has four levels.
 const MAX_DEPTH: usize = 8;
-/// How HTP names what it says once an inference when it is emulated: no thread of the hardware ever works.
+/// HTP's name for a figure that is 0 in every inference if it is emulated: no hardware thread ever works.
 const THREADS: &str = "Number of HVX threads used";
 
 pub struct ProfileLog;
@@ -83,7 +84,7 @@ impl Import for ProfileLog {
     }
 }
 
-/// What is known of the log so far.
+/// What is known about the log so far.
 #[derive(Default)]
 struct Log {
     splitter: SessionSplitter,
@@ -91,7 +92,7 @@ struct Log {
     graphs: HashMap<Vec<u8>, usize>,
     state: Vec<State>,
     runtime: Option<RuntimeInfo>,
-    /// Stages that are told before any graph is, with their moments.
+    /// Stages reported before the first graph, with their times.
     before: Vec<(u64, Stage, f64)>,
     context_binary: bool,
 }
@@ -125,7 +126,7 @@ impl Log {
         draft.clock(header.epoch_us(), header.steady_us());
         let text = |bytes: Option<&[u8]>| bytes.map(|bytes| clean_text(&String::from_utf8_lossy(bytes)));
         let version = text(header.backend_version()).unwrap_or_default();
-        // ONNX Runtime writes the version of the backend's API where others write the build.
+        // ONNX Runtime writes the backend API version where other tools write the build.
         let is_build = version.starts_with('v');
         self.runtime = (!version.is_empty()).then(|| RuntimeInfo {
             path: String::new(),
@@ -154,7 +155,7 @@ impl Log {
             runs.for_each(|(run, _)| run.stage(start_us, stage, duration_us));
         } else if message.method() == Method::Finalize {
             let at = self.graph(message, start_us, draft)?;
-            // ONNX Runtime repeats the finalize of the partition before; the first one holds.
+            // ONNX Runtime repeats the previous partition's finalize; the first one counts.
             if !std::mem::replace(&mut self.state[at].begun, true) {
                 let run = draft.at(at)?;
                 let told = if duration_us > 0.0 { duration_us } else { first_us(message) };
@@ -167,7 +168,7 @@ impl Log {
         Ok(())
     }
 
-    /// The run of a message's graph.
+    /// The run for a message's graph.
     fn graph(&mut self, message: &Message<'_>, start_us: u64, draft: &mut Draft) -> Result<usize, Problem> {
         let name = message.graph().unwrap_or_default();
         if let Some(&at) = self.graphs.get(name) {
@@ -249,7 +250,7 @@ impl Log {
     }
 }
 
-/// What a backend said of one inference.
+/// What a backend reported for one inference.
 struct Told {
     backend: Backend,
     execute_us: Option<f64>,
@@ -284,7 +285,7 @@ impl Told {
     }
 }
 
-/// The backend by the name of an event at the root.
+/// The backend, recognised by the name of a root event.
 pub fn backend_of(event: &str) -> Backend {
     match event {
         "GRAPH_EXECUTE" | "GRAPH_FINALIZE" => Backend::Cpu,
@@ -318,7 +319,7 @@ fn parts(run: &mut RunDraft, t_us: u64, stage: Stage, message: &Message<'_>) {
     }
 }
 
-/// The first time reported by the backend, microseconds.
+/// The first time reported by the backend, in microseconds.
 fn first_us(message: &Message<'_>) -> f64 {
     let mut events = message.events();
     let time = events.find(|event| event.unit() == Unit::Microseconds).and_then(|event| number(event.value()));

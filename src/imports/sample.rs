@@ -8,7 +8,7 @@ use std::time::UNIX_EPOCH;
 
 /// Bytes examined to identify a kind.
 const HEAD_BYTES: u64 = 64 << 10;
-/// Largest file that is read whole. Profile logs, which are larger, are streamed.
+/// Largest file that is read whole, in bytes. Profile logs can be larger and are streamed.
 const MAX_BYTES: u64 = 256 << 20;
 
 /// A file and its first bytes.
@@ -21,7 +21,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Reads the beginning of a file, which the user knows by a name.
+    /// Reads the start of a file, which the user knows by `name`.
     pub fn read(path: &Path, name: &Path) -> io::Result<Self> {
         let mut head = Vec::new();
         File::open(path)?.take(HEAD_BYTES).read_to_end(&mut head)?;
@@ -29,12 +29,12 @@ impl Sample {
         Ok(Self { path: path.to_owned(), name: name.to_owned(), head, keys })
     }
 
-    /// Its path as given.
+    /// Its path as given by the user.
     pub fn name(&self) -> &Path {
         &self.name
     }
 
-    /// Where it is read.
+    /// The path to read from.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -49,22 +49,23 @@ impl Sample {
         String::from_utf8_lossy(&self.head)
     }
 
-    /// True if its first bytes are of a JSON object with all of these keys at its top, or of a list of such objects.
+    /// True if its first bytes start a JSON object with all of these keys at the top level, or an array of
+    /// such objects.
     pub fn has_keys(&self, wanted: &[&str]) -> bool {
         wanted.iter().all(|wanted| self.keys.iter().any(|key| key == wanted))
     }
 
-    /// True if it begins with a JSON array.
+    /// True if it starts with a JSON array.
     pub fn is_json_array(&self) -> bool {
         self.head.trim_ascii_start().first() == Some(&b'[')
     }
 
-    /// All of it.
+    /// The whole file.
     pub fn bytes(&self) -> io::Result<Vec<u8>> {
         read_at_most(&self.path, MAX_BYTES)
     }
 
-    /// When the file was written, microseconds since 1970: the only date that files without one have.
+    /// Modification time, microseconds since 1970: the only date for files that do not contain one.
     pub fn written_us(&self) -> u64 {
         let time = std::fs::metadata(&self.path).and_then(|metadata| metadata.modified()).ok();
         let since = time.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
@@ -72,8 +73,8 @@ impl Sample {
     }
 }
 
-/// Keys at the top of a JSON object, or of the objects in an array, as far as the bytes go. Not a parser: what is no JSON
-/// gives any keys or none.
+/// Top-level keys of a JSON object, or of the objects in an array, as far as the bytes go. Not a parser: for
+/// anything but JSON it may return any keys.
 fn keys(bytes: &[u8]) -> Vec<String> {
     const MOST: usize = 64;
     let bytes = bytes.trim_ascii_start();

@@ -1,4 +1,4 @@
-//! What is read comes out as it was.
+//! Imported files come out unchanged.
 
 use super::{Imported, kinds, open};
 use crate::event::{Event, Phase};
@@ -35,7 +35,7 @@ fn kinds_have_names_of_their_own() {
 fn a_file_that_would_not_fit_into_memory_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("profile.json");
-    // Nothing of it but its beginning takes room on the disk.
+    // A sparse file: only its beginning takes disk space.
     std::fs::write(
         &path,
         r#"[{"cat":"Session","pid":1,"tid":1,"dur":100,"ts":1,"ph":"X","name":"model_loading_uri","args":{}}"#,

@@ -120,7 +120,7 @@ fn check_dlc(path: &Path) -> Result<ModelFormat, FormatError> {
         .map_err(|e| FormatError::DamagedDlc { path: path.to_owned(), reason: e.to_string() })?;
     let mut names: Vec<String> =
         archive.file_names().filter_map(Result::ok).map(|name| crate::event::clean_text(&name)).collect();
-    // Newer SDKs add further models as `model_1`; context binaries may ride along, but a graph is what runs.
+    // Newer SDKs add further models as `model_1`; context binaries may be included, but a graph is what runs.
     if names.iter().any(|name| name == "model" || name.starts_with("model.") || name.starts_with("model_")) {
         return Ok(ModelFormat::Dlc);
     }
@@ -129,14 +129,14 @@ fn check_dlc(path: &Path) -> Result<ModelFormat, FormatError> {
     Err(FormatError::NotADlc { path: path.to_owned(), found: names.join(", ") })
 }
 
-/// Version of the SDK that made a DLC, from its metadata: `2.47.0.260601114230`.
+/// Version of the SDK that made a DLC, from the DLC's metadata: `2.47.0.260601114230`.
 pub fn dlc_sdk_version(path: &Path) -> Option<String> {
     const MAX_METADATA: u64 = 1 << 20;
     let file = std::fs::File::open(path).ok()?;
     let mut archive = zip::ZipArchive::new(std::io::BufReader::new(file)).ok()?;
     let index = (0..archive.len())
         .find(|&i| matches!(archive.name_for_index(i), Some(Ok(name)) if name.starts_with("dlc.metadata")))?;
-    // Raw: the checksums of converters' records are zero, which a checked read would refuse.
+    // Raw, because converters write records with a zero checksum, which a checked read would refuse.
     let record = archive.by_index_raw(index).ok()?;
     if record.compression() != zip::CompressionMethod::Stored {
         return None;
@@ -147,10 +147,10 @@ pub fn dlc_sdk_version(path: &Path) -> Option<String> {
     Some(crate::event::clean_text(version))
 }
 
-/// Oldest core API with today's tensor layout.
+/// Minor version of the oldest core API with the current tensor layout.
 const OLDEST_LIBRARY_MINOR: u32 = 14;
 
-/// Checks machine, symbol and the core API a model library was built with.
+/// Checks the machine, the symbol and the core API version of a model library.
 fn check_library(path: &Path, needed: &str) -> Result<ModelFormat, FormatError> {
     let io = |source| FormatError::Io { path: path.to_owned(), source };
     let damaged = |reason: String| FormatError::DamagedLibrary { path: path.to_owned(), reason };
@@ -162,7 +162,8 @@ fn check_library(path: &Path, needed: &str) -> Result<ModelFormat, FormatError> 
         let bits = |(name, wide): (&str, bool)| format!("{name} ({} bit)", if wide { 64 } else { 32 });
         return Err(FormatError::WrongMachine { path: path.to_owned(), found: bits(found), needed: bits(needed) });
     }
-    // The dynamic linker maps whole segments: a truncated file would crash the process instead of failing to open.
+    // The dynamic linker maps whole segments, so a truncated file would crash the process instead of failing
+    // to open.
     let end = elf.segments().map(|s| s.file_range()).map(|(at, size)| at.saturating_add(size)).max().unwrap_or(0);
     if end > data.len() as u64 {
         return Err(damaged(format!("it should have at least {end} bytes but has {}", data.len())));
@@ -192,7 +193,7 @@ fn built_version(symbol: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// Rust's name of an ELF machine.
+/// Rust's name for an ELF machine.
 fn machine(architecture: object::Architecture) -> &'static str {
     match architecture {
         object::Architecture::X86_64 => "x86_64",

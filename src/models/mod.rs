@@ -1,5 +1,5 @@
-//! What runs: formats told by content; graphs and data types come from the base. Models before conversion are read
-//! into what [`source`] has.
+//! Runnable models: detects their formats by content; graphs and data types come from the base crate. Models
+//! before conversion are read into the types of [`source`].
 
 mod executorch;
 mod format;
@@ -18,7 +18,7 @@ pub use qnnscope_core::models::{
 };
 pub use reading::{identify_source, read_source};
 
-/// Op types that only move stored numbers, so that their inputs and outputs share one encoding.
+/// Op types that only move stored values, so that their inputs and outputs share one encoding.
 const MOVERS: [&str; 11] = [
     "Reshape",
     "Transpose",
@@ -33,7 +33,7 @@ const MOVERS: [&str; 11] = [
     "Squeeze",
 ];
 
-/// Whether ops of a type pass stored numbers on unchanged.
+/// Whether ops of this type pass stored values on unchanged.
 pub fn hands_numbers_on(op_type: &str) -> bool {
     MOVERS.contains(&op_type)
 }

@@ -1,4 +1,4 @@
-//! The map that `qnnscope convert` keeps beside its result: which op comes from which node of the source.
+//! The map that `qnnscope convert` writes beside its result: which op comes from which node of the source.
 
 use crate::event::{SourceNames, clean_text};
 use crate::files::read_at_most;
@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 
 /// Schema of the map.
 pub const NAMES_SCHEMA: &str = "qnnscope.names/1";
-/// What its file names end in.
+/// Extension of its file name.
 const ENDING: &str = ".names.json";
-/// Largest map that is read.
+/// Largest map that is read, in bytes.
 const MOST_BYTES: u64 = 64 << 20;
-/// Maximum files examined in a folder for the map of a file with a different name.
+/// Most files examined in a folder to find the map of a file with a different name.
 const MOST_FILES: usize = 1 << 14;
-/// Maximum maps read in a folder for that.
+/// Most maps read in a folder for that.
 const MOST_MAPS: usize = 32;
 
 /// Path of a result's map: `model.dlc` has `model.names.json`.
@@ -47,8 +47,8 @@ pub fn source_names(model: &Path) -> Option<SourceNames> {
     names_file(model).map(|(_, names)| names)
 }
 
-/// The file of the map of a model, and what is in it. One map serves all partitions of a model (`model-0.dlc`), and the binaries
-/// beside an EPContext model.
+/// The map file of a model, and its contents. One map serves all partitions of a model (`model-0.dlc`), and
+/// the binaries beside an EPContext model.
 pub fn names_file(model: &Path) -> Option<(PathBuf, SourceNames)> {
     let name = model.file_name()?.to_string_lossy().into_owned();
     let beside = map_beside(model);
@@ -63,7 +63,7 @@ pub fn names_file(model: &Path) -> Option<(PathBuf, SourceNames)> {
     let mut maps: Vec<PathBuf> = entries
         .filter(|path| path.to_string_lossy().ends_with(ENDING) && path.file_name() != beside.file_name())
         .collect();
-    // Those that begin alike come first.
+    // Files whose names start alike come first.
     let alike = |path: &PathBuf| {
         let other = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         std::cmp::Reverse(other.chars().zip(name.chars()).take_while(|(one, two)| one == two).count())
@@ -72,7 +72,7 @@ pub fn names_file(model: &Path) -> Option<(PathBuf, SourceNames)> {
     maps.into_iter().take(MOST_MAPS).find_map(|path| read_map(&path, &name).map(|names| (path, names)))
 }
 
-/// The map in this file, if it is for the model of this name.
+/// The map in this file, if it is for a model of this name.
 fn read_map(path: &Path, model: &str) -> Option<SourceNames> {
     let map: Map = serde_json::from_slice(&read_at_most(path, MOST_BYTES).ok()?).ok()?;
     if map.schema != NAMES_SCHEMA || !map.results.iter().any(|result| result == model) {

@@ -1,10 +1,10 @@
-//! Models before conversion: the format is recognised by content, and its reader called.
+//! Models before conversion: detects the format by content and calls its reader.
 
 use super::source::{SourceError, SourceFile, SourceFormat, SourceModel};
 use super::{executorch, onnx, tflite};
 use std::path::Path;
 
-/// The format of the file at `path`; nothing if it is something else, or cannot be read at all.
+/// The format of the file at `path`; `None` if it is something else or cannot be read.
 pub fn identify_source(path: &Path) -> Option<SourceFormat> {
     let file = SourceFile::open(path, "model").ok()?;
     let mut start = [0u8; 8];
@@ -20,10 +20,10 @@ pub fn identify_source(path: &Path) -> Option<SourceFormat> {
     (!known && onnx::looks_like(&file).unwrap_or(false)).then_some(SourceFormat::Onnx)
 }
 
-/// Reads the model at `path`, which has this format. `dimensions` are numbers for free dimensions, by name.
+/// Reads the model at `path` in this format. `dimensions` are values for free dimensions, by name.
 ///
 /// # Errors
-/// See [`SourceError`]: unreadable, damaged, too large, or data files that are missing.
+/// See [`SourceError`]: unreadable, damaged, too large, or missing data files.
 pub fn read_source(
     path: &Path,
     format: SourceFormat,

@@ -1,4 +1,4 @@
-//! What Android's services print, for devices whose files are closed.
+//! Parses the output of Android's services, for devices that deny access to the files.
 
 use super::numbers::first_number;
 use crate::event::Gap;
@@ -7,7 +7,7 @@ fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii)
 }
 
-/// The number in the first line `KEY: N`. Services that do not exist print a sentence without any.
+/// The number in the first line `KEY: N`. A service that does not exist prints a sentence without one.
 pub fn value(text: &[u8], key: &str) -> Result<f64, Gap> {
     let of_key = |line: &[u8]| line.strip_prefix(key.as_bytes())?.strip_prefix(b":").map(first_number);
     lines(text).find_map(of_key).unwrap_or(Err(Gap::Absent))
@@ -21,13 +21,14 @@ fn field<'a>(line: &'a [u8], name: &str) -> Option<&'a [u8]> {
     fields.find_map(|field| field.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
 }
 
-/// Rows of one kind; where the service prints a cached and a current list, the current one is last and wins.
+/// A row of one kind by name; if the service prints a cached and a current list, the current one comes last
+/// and wins.
 fn row<'a>(text: &'a [u8], kind: &str, name: &str) -> Option<&'a [u8]> {
     let of_name = |line: &&[u8]| line.starts_with(kind.as_bytes()) && field(line, "mName") == Some(name.as_bytes());
     lines(text).filter(of_name).last()
 }
 
-/// °C of the thermal service's sensor.
+/// Temperature from the thermal service's sensor, in °C.
 pub fn temperature(text: &[u8], name: &str) -> Result<f64, Gap> {
     let line = row(text, "Temperature{", name).ok_or(Gap::Absent)?;
     let value = field(line, "mValue").ok_or(Gap::NotANumber)?;
@@ -43,8 +44,8 @@ pub fn cooling(text: &[u8], name: &str) -> Result<f64, Gap> {
     field(line, "mValue").ok_or(Gap::NotANumber).and_then(first_number)
 }
 
-/// Names of the sensors that are temperatures (processor, GPU, battery, skin, USB, NPU; the others are volts and amperes) and
-/// of the cooling devices.
+/// Names of the temperature sensors (CPU, GPU, battery, skin, USB, NPU; all others report volts and amperes)
+/// or of the cooling devices.
 pub fn names(text: &[u8], kind: &str) -> Vec<String> {
     let mut names = Vec::new();
     for line in lines(text).filter(|line| line.starts_with(kind.as_bytes())) {
@@ -60,12 +61,12 @@ pub fn names(text: &[u8], kind: &str) -> Vec<String> {
     names
 }
 
-/// GPU time of a user, nanoseconds, all GPUs.
+/// GPU time of a user id on all GPUs, in nanoseconds.
 pub fn gpu_active_ns(text: &[u8], uid: &str) -> Result<f64, Gap> {
     let mut rows = lines(text).skip_while(|line| !line.starts_with(b"gpu_id uid total_active_duration_ns"));
     rows.next().ok_or(Gap::Absent)?;
     let words = |line: &[u8]| {
-        // A row may begin with `[errors:N]`.
+        // A row may start with `[errors:N]`.
         let words = String::from_utf8_lossy(line).into_owned();
         words.split_whitespace().filter(|word| !word.starts_with('[')).map(ToOwned::to_owned).collect::<Vec<_>>()
     };
@@ -73,11 +74,11 @@ pub fn gpu_active_ns(text: &[u8], uid: &str) -> Result<f64, Gap> {
         let words = words(line);
         (words.get(1).map(String::as_str) == Some(uid)).then(|| words.get(2)?.parse::<f64>().ok()).flatten()
     };
-    // A user that has not used the GPU yet has no row.
+    // A user id that has not used the GPU yet has no row.
     Ok(rows.take_while(|line| !line.is_empty()).filter_map(active).filter(|ns| ns.is_finite()).sum())
 }
 
-/// GPU memory of a process, bytes; a process without any has no row.
+/// GPU memory of a process, in bytes; a process without any has no row.
 pub fn gpu_process(text: &[u8], pid: u32) -> Result<f64, Gap> {
     value(text, "Global total")?;
     match value(text, &format!("Proc {pid} total")) {

@@ -1,4 +1,4 @@
-//! From what a file says to a value, or to the reason why there is none.
+//! Turns the contents of a file into a value, or into the reason why there is none.
 
 use super::catalogue::Parse;
 use super::dumpsys;
@@ -6,34 +6,35 @@ use super::numbers::{LINE, first_number, number, numbers};
 use crate::event::Gap;
 use std::collections::BTreeMap;
 
-/// What a read gave: the content (lines of a table separated by [`LINE`]), or why there is none.
+/// The result of a read: the content (table lines separated by [`LINE`]), or why there is none.
 pub type Content<'a> = Result<&'a [u8], Gap>;
 
-/// Above this a battery current is in µA: no phone draws 20 A.
+/// A battery current above this is in µA: no phone draws 20 A.
 const MICROAMPERES_FROM: f64 = 20_000.0;
-/// Above this a battery voltage is in µV.
+/// A battery voltage above this is in µV.
 const MICROVOLTS_FROM: f64 = 100_000.0;
-/// Ticks of CPU time per second; the kernel tells user space 100, whatever it uses itself.
+/// Ticks of CPU time per second; the kernel reports 100 to user space, whatever it uses internally.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// Turns the contents of one counter's files into values. Rates and units told by size need what was read before.
+/// Turns the contents of a counter's files into values. Rates, and units inferred from magnitude, depend on
+/// earlier readings.
 #[derive(Debug, Clone)]
 pub struct Parser {
-    /// How.
+    /// How to parse the contents.
     pub parse: Parse,
-    /// What is looked for in files of many lines.
+    /// What to look for in files with many lines.
     pub keys: Vec<String>,
-    /// Factor from the file's unit.
+    /// Factor that converts from the file's unit.
     pub scale: f64,
-    /// Values of words.
+    /// Values for words.
     pub words: BTreeMap<String, f64>,
-    /// Clocks of the levels, MHz.
+    /// Clock of each level, in MHz.
     pub levels_mhz: Vec<f64>,
     /// Plausible values.
     pub range: [f64; 2],
     /// Values that stand for "no reading".
     pub placeholders: Vec<f64>,
-    /// Bytes of a page of memory.
+    /// Size of a memory page, in bytes.
     pub page_bytes: f64,
     /// The watched process.
     pub pid: Option<u32>,
@@ -41,7 +42,7 @@ pub struct Parser {
     in_micro: bool,
 }
 
-/// The reading before, for differences.
+/// The previous reading, for differences.
 #[derive(Debug, Clone, Default)]
 struct Before {
     t_us: u64,
@@ -49,7 +50,7 @@ struct Before {
 }
 
 impl Parser {
-    /// A parser of plain numbers, to be adjusted.
+    /// A parser for plain numbers, as a starting point.
     pub fn new(parse: Parse) -> Self {
         Self {
             parse,
@@ -66,13 +67,13 @@ impl Parser {
         }
     }
 
-    /// Forgets what was read before: the next reading is a first one.
+    /// Forgets the previous reading: the next one counts as the first.
     pub fn forget(&mut self) {
         self.before = None;
     }
 
-    /// The value of what was read at `t_us` (the device's clock, microseconds). `contents` are the counter's files, in order.
-    /// `Ok(None)`: the first reading of a rate, or no time has passed on the device.
+    /// The value of a reading at `t_us` (the device's clock, in microseconds). `contents` are the counter's
+    /// files, in order. `Ok(None)`: the first reading of a rate, or no time has passed on the device.
     pub fn value(&mut self, t_us: u64, contents: &[Content<'_>]) -> Result<Option<f64>, Gap> {
         let first = contents.first().copied().unwrap_or(Err(Gap::Absent));
         let value = match first.and_then(|content| self.raw(t_us, content, contents)) {
@@ -90,7 +91,7 @@ impl Parser {
             return Err(Gap::Placeholder);
         }
         if value < self.range[0] || value > self.range[1] {
-            // Sensors of radios that sleep show these, in thousandths of a degree.
+            // Sensors of sleeping radios report these, in thousandths of a degree.
             let absolute_zero = [-273.0, -274.0, -40.96].iter().any(|cold| (cold - value).abs() < 1e-6);
             return Err(if absolute_zero { Gap::Placeholder } else { Gap::Implausible });
         }
@@ -161,7 +162,8 @@ impl Parser {
         }
     }
 
-    /// In the counter's unit. Thousandths are divided by a thousand: 0.001 is no binary number, and 30.9 would not be 30.9.
+    /// Converts to the counter's unit. Thousandths are divided by a thousand: 0.001 has no exact binary form,
+    /// and 30.9 would not stay 30.9.
     fn scaled(&self, number: f64) -> f64 {
         let inverse = (1.0 / self.scale).round();
         if (inverse * self.scale - 1.0).abs() < 1e-12 { number / inverse } else { number * self.scale }
@@ -171,7 +173,7 @@ impl Parser {
         self.keys.first().map_or("", String::as_str)
     }
 
-    /// Number in the line `KEY: N`.
+    /// The number in the line `KEY: N`.
     fn keyed(&self, content: &[u8]) -> Result<f64, Gap> {
         let of_key = |line: &&[u8]| line.strip_prefix(self.key().as_bytes()).is_some_and(|rest| rest.starts_with(b":"));
         let line = content.split(|byte| *byte == LINE).find(of_key).ok_or(Gap::Absent)?;
@@ -185,14 +187,16 @@ impl Parser {
         words.find_map(|word| word.strip_prefix(b"total=")).ok_or(Gap::NotANumber).and_then(first_number)
     }
 
-    /// Growth per second of `total` since the reading before. A counter that stepped back counts as standing still.
+    /// Growth of `total` per second since the previous reading. A counter that went backwards counts as
+    /// unchanged.
     fn rate(&mut self, t_us: u64, total: f64) -> Option<f64> {
         let before = self.before.replace(Before { t_us, numbers: vec![(0, total)] })?;
         let seconds = t_us.checked_sub(before.t_us).filter(|us| *us > 0)? as f64 / 1e6;
         Some((total - before.numbers.first()?.1).max(0.0) / seconds)
     }
 
-    /// Clock weighted with the time that was spent at each since the reading before; `table`: bits of MHz, and time.
+    /// Mean clock since the previous reading, weighted by the time spent at each level; `table`: bits of MHz,
+    /// and time.
     fn mean_clock(&mut self, t_us: u64, table: &[(u64, f64)]) -> Result<Option<f64>, Gap> {
         if table.is_empty() {
             return Err(Gap::NotANumber);
@@ -209,7 +213,7 @@ impl Parser {
         Ok((total > 0.0).then(|| weighted / total))
     }
 
-    /// Busy share since the reading before, from the lines of `/proc/stat`.
+    /// Busy share since the previous reading, from the lines of `/proc/stat`.
     fn cpu(&mut self, t_us: u64, content: &[u8]) -> Result<Option<f64>, Gap> {
         let busiest = self.parse == Parse::CpuBusiest;
         let mut now = Vec::new();
@@ -220,7 +224,7 @@ impl Parser {
             if !wanted || !name.starts_with(b"cpu") {
                 continue;
             }
-            // The eight times that do not contain each other: guest times are in user and nice.
+            // The eight times that do not overlap: guest times are included in user and nice.
             let times: Vec<f64> = numbers(&line[end..]).take(8).collect();
             if times.len() < 4 {
                 return Err(Gap::NotANumber);
@@ -232,16 +236,16 @@ impl Parser {
             now.push((id * 2 + 1, times.iter().sum()));
         }
         if now.is_empty() {
-            // A cluster whose processors are all switched off has no line.
+            // A cluster whose cores are all offline has no line.
             return Err(Gap::Absent);
         }
         let Some(before) = self.before.replace(Before { t_us, numbers: now.clone() }) else { return Ok(None) };
         let (mut idle, mut all, mut most) = (0.0, 0.0, None::<f64>);
         for pair in now.chunks_exact(2) {
             let old = |key: u64| before.numbers.iter().find(|(id, _)| *id == key).map(|(_, time)| *time);
-            // A processor that was switched on in between has no reading before.
+            // A core that came online in between has no previous reading.
             let (Some(old_idle), Some(old_all)) = (old(pair[0].0), old(pair[1].0)) else { continue };
-            // These times may step back by one.
+            // These times may go back by one tick.
             let (d_idle, d_all) = ((pair[0].1 - old_idle).max(0.0), (pair[1].1 - old_all).max(0.0));
             idle += d_idle;
             all += d_all;
@@ -256,7 +260,8 @@ impl Parser {
         Ok(if busiest { most } else { Some((1.0 - idle / all).clamp(0.0, 1.0)) }.map(|share| share * 100.0))
     }
 
-    /// mA, negative while discharging. The kernel's rule for the sign is not kept by every driver, so the status decides.
+    /// Current in mA, negative while discharging. Not every driver follows the kernel's sign convention, so
+    /// the status decides.
     fn battery_ma(&mut self, content: &[u8], status: Content<'_>) -> Result<f64, Gap> {
         let number = first_number(content)?;
         self.in_micro |= number.abs() > MICROAMPERES_FROM;
@@ -274,7 +279,7 @@ fn battery_v(content: &[u8]) -> Result<f64, Gap> {
     Ok(if number.abs() >= MICROVOLTS_FROM { number / 1e6 } else { number / 1e3 })
 }
 
-/// Clocks come in Hz (1e7 and up), kHz or MHz (up to 1e4).
+/// Clock in MHz, from Hz (1e7 and up), kHz, or MHz (up to 1e4).
 fn megahertz(number: f64) -> f64 {
     if number >= 1e7 {
         number / 1e6
@@ -285,14 +290,15 @@ fn megahertz(number: f64) -> f64 {
     }
 }
 
-/// Field `index` (from 1, as in the manual) of `/proc/PID/stat`. The name in brackets may contain blanks and brackets.
+/// Field `index` (from 1, as in the manual) of `/proc/PID/stat`. The name in brackets may contain spaces and
+/// brackets.
 fn process_field(content: &[u8], index: usize) -> Result<f64, Gap> {
     let name_end = content.iter().rposition(|byte| *byte == b')').ok_or(Gap::NotANumber)?;
     let word = content[name_end + 1..].split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).nth(index - 3);
     word.and_then(number).ok_or(Gap::NotANumber)
 }
 
-/// The clocks in a list of levels, MHz.
+/// The clocks in a list of levels, in MHz.
 pub(super) fn levels_mhz(content: &[u8]) -> Vec<f64> {
     numbers(content).map(megahertz).collect()
 }

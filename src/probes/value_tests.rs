@@ -89,10 +89,10 @@ fn rates_are_differences_over_the_devices_time() {
     cpu.keys = vec!["cpu".to_owned()];
     assert_eq!(cpu.value(1_000_000, &[Ok(b"cpu  100 0 100 800 0 0 0 0 0 0\x1ecpu0 1 1 1 1")]), Ok(None));
     assert_eq!(cpu.value(2_000_000, &[Ok(b"cpu  140 0 110 850 0 0 0 0 0 0")]), Ok(Some(50.0)));
-    // One step back of the idle time is no load of more than everything.
+    // Idle time that goes back by one is not a load above 100 %.
     assert_eq!(cpu.value(3_000_000, &[Ok(b"cpu  150 0 110 849 0 0 0 0 0 0")]), Ok(Some(100.0)));
     assert_eq!(cpu.value(4_000_000, &[Ok(b"cpu  150 0 110 849 0 0 0 0 0 0")]), Ok(None));
-    // After a gap the next reading is a first one: nothing is made up for the time in between.
+    // After a gap the next reading counts as the first: nothing is invented for the time in between.
     assert_eq!(cpu.value(5_000_000, &[Err(Gap::Refused)]), Err(Gap::Refused));
     assert_eq!(cpu.value(6_000_000, &[Ok(b"cpu  300 0 110 900 0 0 0 0 0 0")]), Ok(None));
 
@@ -130,7 +130,7 @@ fn battery_units_by_size_and_sign_by_status() {
     let cases: [(&[u8], &[u8], f64); 4] = [
         (b"559", b"Charging\n", 559.0),
         (b"559", b"Discharging", -559.0),
-        // From here on it is known that the device tells uA; this one has the sign the wrong way.
+        // From here on the device is known to report µA; this one has the wrong sign.
         (b"-326171", b"Charging", 326.171),
         (b"12000", b"Discharging", -12.0),
     ];

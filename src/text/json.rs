@@ -1,5 +1,5 @@
-//! JSON that no terminal takes for commands: what a text must not hold is escaped where it is written, and replaced where it
-//! comes from a file of somebody else.
+//! JSON that no terminal takes for commands: unsafe characters are escaped in what we write, and replaced in
+//! what comes from someone else's file.
 
 use crate::event::{clean_whole, disturbs};
 use serde_json::Value;
@@ -7,13 +7,14 @@ use serde_json::ser::{CompactFormatter, Formatter};
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-/// Writes strings without control characters (also the C1 ones, which terminals obey too) and bidirectional controls: they
-/// become `\u009b`, so a reader gets them back as they were. The rest is up to the formatter within.
+/// Writes strings without control characters (including the C1 ones, which terminals obey too) and
+/// bidirectional controls: they become escapes such as `\u009b`, so a reader gets the original back. The rest
+/// is up to the inner formatter.
 #[derive(Debug)]
 pub struct Printable<F>(pub F);
 
 impl Default for Printable<CompactFormatter> {
-    /// On one line.
+    /// A formatter for a single line.
     fn default() -> Self {
         Self(CompactFormatter)
     }
@@ -71,9 +72,9 @@ impl<F: Formatter> Formatter for Printable<F> {
     }
 }
 
-/// The value of a file that anybody may have written, with clean strings. What is no JSON stays as it is.
+/// A value from an untrusted file, with sanitised strings. Anything but JSON stays as it is.
 pub fn clean_json(bytes: &[u8]) -> Cow<'_, [u8]> {
-    // Plain ASCII without escapes, as nearly all of a session is, holds nothing to clean.
+    // Plain ASCII without escapes, like nearly all of a session, contains nothing to sanitise.
     if bytes.is_ascii() && memchr::memchr2(b'\\', 0x7f, bytes).is_none() {
         return Cow::Borrowed(bytes);
     }

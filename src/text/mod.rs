@@ -1,6 +1,6 @@
-//! Text for people, whoever shows it: figures with their units, and lines wrapped to a width.
+//! Text for users, wherever it is shown: figures with their units, and lines wrapped to a width.
 
-/// The last part of a path, whichever system wrote it.
+/// The last component of a path from any system.
 pub fn file_name(path: &str) -> &str {
     path.rsplit(['/', '\\']).find(|part| !part.is_empty()).unwrap_or(path)
 }

@@ -1,4 +1,4 @@
-//! Numbers with few digits and a unit that fits.
+//! Numbers with few digits and a fitting unit.
 
 /// Three significant digits, without exponents.
 pub fn three_digits(value: f64) -> String {
@@ -10,12 +10,13 @@ pub fn three_digits(value: f64) -> String {
     }
 }
 
-/// A time given in microseconds, in its best unit: `812 µs`, `5.21 ms`, `12.3 s`, `2 min 05 s`, `1 h 05 min`.
+/// A time, given in microseconds, in its best unit: `812 µs`, `5.21 ms`, `12.3 s`, `2 min 05 s`, `1 h 05
+/// min`.
 pub fn duration(us: f64) -> String {
     duration_with_micro(us, "µs")
 }
 
-/// A [`duration`] whose microseconds are called `micro`, for terminals without Greek letters.
+/// A [`duration`] that uses `micro` as the unit for microseconds, for terminals without Greek letters.
 pub fn duration_with_micro(us: f64, micro: &str) -> String {
     match us.abs() {
         v if v < 999.5 => format!("{} {micro}", three_digits(us)),
@@ -48,28 +49,28 @@ pub fn count(value: f64) -> String {
     scaled(value, 1000.0, "", &[" k", " M", " G", " T", " P"])
 }
 
-/// A part of 1 in per cent: `42 %`, and `0.4 %` where it would round to nothing.
+/// A fraction of 1 in per cent: `42 %`, or `0.4 %` if it would round to zero.
 pub fn share(part: f64) -> String {
     let percent = 100.0 * part;
     if percent > 0.0 && percent < 9.5 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
 }
 
-/// So many of something: `1 item`, `2 items`.
+/// A count with its noun: `1 item`, `2 items`.
 pub fn counted(count: u64, one: &str) -> String {
     format!("{count} {}", noun(count, one))
 }
 
-/// A noun after its number: `item` after 1, else `items`.
+/// A noun after a number: `item` after 1, otherwise `items`.
 pub fn noun(count: u64, one: &str) -> String {
     if count == 1 { one.to_owned() } else { format!("{one}s") }
 }
 
-/// Something a second, in few digits and without a unit: `43.3`, `750`.
+/// A rate per second, in few digits and without a unit: `43.3`, `750`.
 pub fn rate(per_second: f64) -> String {
     if per_second >= 100.0 { format!("{per_second:.0}") } else { format!("{per_second:.1}") }
 }
 
-/// A value in the first unit in which it is below `step`; without digits behind the point in the smallest.
+/// A value in the first unit in which it is below `step`; without decimals in the smallest.
 fn scaled(mut value: f64, step: f64, smallest: &str, larger: &[&str]) -> String {
     if value.abs() < step - 0.5 {
         return format!("{value:.0}{smallest}");
@@ -85,7 +86,7 @@ fn scaled(mut value: f64, step: f64, smallest: &str, larger: &[&str]) -> String 
     format!("{}{unit}", three_digits(value))
 }
 
-/// `3.1 % apart`, or by which factor.
+/// `3.1 % apart`, or the factor.
 pub fn apart_text(percent: f64) -> String {
     if percent < 100.0 {
         format!("{percent:.1} % apart")
@@ -94,7 +95,7 @@ pub fn apart_text(percent: f64) -> String {
     }
 }
 
-/// `to ±3.1 %`, of a half interval on the scale of logarithms, or to which factor.
+/// `to ±3.1 %`, from a half interval on the log scale, or the factor.
 pub fn known_text(percent: f64) -> String {
     let factor = (percent / 100.0).exp();
     if percent < 50.0 {

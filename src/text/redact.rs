@@ -1,5 +1,5 @@
-//! Taking out of a text what tells about its owner and not about a failure: names of users, hosts and folders, serials,
-//! addresses, secrets.
+//! Removes from a text what identifies its owner and does not explain a failure: names of users, hosts and
+//! folders, serials, addresses, secrets.
 
 mod blocks;
 mod rules;
@@ -8,33 +8,33 @@ use regex::Captures;
 use rules::COMPILED;
 use std::collections::BTreeMap;
 
-/// Takes things out, and counts them.
+/// Removes things and counts them.
 #[derive(Debug, Default)]
 pub struct Redactor {
-    /// Words to take out wherever they stand: the user's name, the machine's, devices' serials.
+    /// Words to remove everywhere: names of the user and the machine, serials of devices.
     words: Vec<(String, &'static str)>,
     counts: BTreeMap<&'static str, usize>,
 }
 
-/// Shorter names are parts of other words.
+/// Shorter names occur inside other words.
 const SHORTEST_WORD: usize = 3;
 
 impl Redactor {
-    /// Takes `word` out, too, as this kind of thing.
+    /// Also removes `word`, as this kind of thing.
     pub fn word(&mut self, word: &str, what: &'static str) {
         if word.len() >= SHORTEST_WORD && word != "root" {
             self.words.push((word.to_ascii_lowercase(), what));
         }
     }
 
-    /// The text without them.
+    /// The redacted text.
     pub fn redact(&mut self, text: &str) -> String {
         let (kept, keys) = blocks::without_keys(text);
         let mut text = kept.into_owned();
         self.count("keys", keys);
         for (rule, expression) in COMPILED.iter() {
             let mut count = 0;
-            // Two findings may share the character between them, which the first one takes.
+            // Two matches may share the character between them, which the first one consumes.
             for _ in 0..2 {
                 let before = count;
                 let replaced = expression.replace_all(&text, |found: &Captures<'_>| {
@@ -43,7 +43,7 @@ impl Redactor {
                     }
                     let group = |name| found.name(name).map_or("", |kept| kept.as_str());
                     let kept = format!("{}{}{}", group("keep"), rule.by, group("rest"));
-                    // What stands in the place of a finding may look like one.
+                    // A replacement may look like a match.
                     count += usize::from(kept != found[0]);
                     kept
                 });
@@ -62,7 +62,7 @@ impl Redactor {
             let mut kept = String::with_capacity(text.len());
             let mut from = 0;
             let mut count = 0;
-            // Names of hosts and users have no case. This keeps the places of all characters.
+            // Host and user names ignore case. ASCII lower case keeps the position of every character.
             let lower = text.to_ascii_lowercase();
             for (at, _) in lower.match_indices(word.as_str()) {
                 let (before, after) = (text[..at].chars().next_back(), text[at + word.len()..].chars().next());
@@ -90,7 +90,7 @@ impl Redactor {
         }
     }
 
-    /// What was taken out so far, and how often.
+    /// What has been removed so far, and how often.
     pub fn counts(&self) -> impl Iterator<Item = (&'static str, usize)> {
         self.counts.iter().map(|(what, count)| (*what, *count))
     }
@@ -114,7 +114,7 @@ mod tests {
             ("HF_TOKEN=hf_abcdefghijklmnop", "HF_TOKEN=<token>"),
             ("mail anna.b@example.org", "mail <mail>"),
             ("connect 192.168.1.20:5555", "connect <address>"),
-            // Versions, codes and addresses of memory tell about the failure.
+            // Versions, codes and memory addresses explain the failure.
             ("build v2.47.0.260601114230, err 0x80000406, 1008", "build v2.47.0.260601114230, err 0x80000406, 1008"),
             ("Backend v2.47.0.260601 0x00007ffdaf648688", "Backend v2.47.0.260601 0x00007ffdaf648688"),
             ("By Annabell, not annabella", "By <user>, not annabella"),
@@ -136,7 +136,7 @@ mod tests {
             ("https://github.com/quic/x, file:///mnt/a/b/c.so", "https://github.com/quic/x, file:///mnt/<path>/c.so"),
             ("/mnt/acme/m.dlc", "/mnt/<path>/m.dlc"),
             (r"D:\acme\models\m.dlc", r"D:\<path>\m.dlc"),
-            // What only looks alike stays.
+            // What only looks similar stays.
             ("10:15:00.123 std::vector<int> qnn::op at 12:34:56", "10:15:00.123 std::vector<int> qnn::op at 12:34:56"),
             ("tokens per second: 12.345, token-rate: 128000 ms", "tokens per second: 12.345, token-rate: 128000 ms"),
             ("invalid token received; secret unavailable", "invalid token received; secret unavailable"),

@@ -1,15 +1,15 @@
-//! Lines of at most a width. Every blank between words becomes one space.
+//! Lines of limited width. All white space between words becomes one space.
 
 use crate::event::clean_text;
 use textwrap::core::display_width;
 use textwrap::{Options, WordSeparator, WordSplitter, WrapAlgorithm};
 
-/// Narrowest column of text behind an indentation, however narrow the terminal is.
+/// Narrowest text column after an indentation, however narrow the terminal is.
 const NARROWEST: usize = 20;
-/// Width of running text: a terminal's usual one.
+/// Width of running text: that of a standard terminal.
 const TEXT_WIDTH: usize = 80;
 
-// Names and commands are copied from what is shown, so hyphens are no places to break at.
+// Users copy names and commands from the output, so lines do not break at hyphens.
 fn options<'a>(width: usize) -> Options<'a> {
     Options::new(width)
         .word_separator(WordSeparator::AsciiSpace)
@@ -21,8 +21,8 @@ fn evenly_spaced(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Text in lines of at most `width` columns, the first behind `first`, the others behind `rest`; ends with a newline.
-/// Words longer than a line stay whole.
+/// Text in lines of at most `width` columns, the first starting with `first`, the others with `rest`; ends
+/// with a newline. Words longer than a line stay whole.
 pub fn wrapped(first: &str, rest: &str, text: &str, width: usize) -> String {
     let width = width.max(display_width(rest) + NARROWEST);
     let options = options(width).break_words(false).initial_indent(first).subsequent_indent(rest);
@@ -33,20 +33,20 @@ pub fn wrapped(first: &str, rest: &str, text: &str, width: usize) -> String {
     out
 }
 
-/// Writes running text with its first line indented by `first` and the others by `rest` blanks. Blanks that `text` begins
-/// with stay.
+/// Writes running text with its first line indented by `first` columns and the others by `rest`. Leading
+/// spaces of `text` are kept.
 pub fn paragraph(out: &mut String, text: &str, rest: usize, first: usize) {
     let lead = text.chars().take_while(|c| *c == ' ').count();
     out.push_str(&wrapped(&" ".repeat(first + lead), &" ".repeat(rest), text, TEXT_WIDTH));
 }
 
-/// Writes foreign text after `title`, further lines below its first word.
+/// Writes external text after `title`, with further lines aligned to its first word.
 pub fn titled(out: &mut String, title: &str, text: &str, width: usize) {
     let words: Vec<String> = text.split_whitespace().map(clean_text).collect();
     out.push_str(&wrapped(title, &" ".repeat(display_width(title)), &words.join(" "), width));
 }
 
-/// `text` in lines of at most `width` columns, broken within words that are longer; none for blank text.
+/// `text` in lines of at most `width` columns, breaking words that are longer; empty for blank text.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let text = evenly_spaced(text);
     if text.is_empty() {

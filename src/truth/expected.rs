@@ -1,25 +1,26 @@
-//! Folders of expected outputs: as written by `--save-outputs` and qnn-net-run, or the arrays of one inference.
+//! Folders of expected outputs: as written by `--save-outputs` and qnn-net-run, or the arrays of one
+//! inference.
 
 use crate::accuracy::{SavedOutputs, insert_array, saved};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Most files that are looked at.
+/// Most files that are examined.
 const MOST_FILES: usize = 2_000_000;
 
-/// A folder that cannot be used.
+/// A folder of expected outputs that cannot be used.
 #[derive(Debug, Error)]
 pub enum ExpectedError {
     /// It cannot be read.
     #[error("cannot read the expected outputs in {path}: {source}")]
     Io {
-        /// It.
+        /// The folder.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// There is nothing in it.
+    /// It contains no outputs.
     #[error(
         "{path} has no expected outputs: it needs Result_0, Result_1 and so on with NAME.npy or NAME.raw (float32) for each \
          output, as --save-outputs writes them, or these files themselves for a single inference"
@@ -28,7 +29,7 @@ pub enum ExpectedError {
         /// The folder.
         path: PathBuf,
     },
-    /// Too much.
+    /// It contains too many files.
     #[error("{path} holds more than {MOST_FILES} files")]
     Many {
         /// The folder.

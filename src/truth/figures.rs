@@ -1,14 +1,14 @@
-//! Sums over the values of one output, and the resulting figures.
+//! Sums over the values of one output, and the figures derived from them.
 
 use crate::event::{TruthFigure, TruthMetric};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// What one inference came to.
+/// Sums of one inference.
 #[derive(Debug, Clone, Default)]
 struct One {
     inference: u32,
-    /// Rows of classes, and those with the correct class first, and among the first five.
+    /// Rows of classes; then those with the correct class first, and among the first five.
     rows: u64,
     first: u64,
     among_five: u64,
@@ -23,22 +23,23 @@ struct One {
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
     all: Vec<One>,
-    /// Pairs of values that were left out.
+    /// Pairs of values that were left out because one is not finite.
     pub not_finite: u64,
     differing: u64,
     low: f64,
     high: f64,
     has_span: bool,
-    /// Shared and joined elements of each class.
+    /// Intersection and union of each class, in elements.
     classes: BTreeMap<i64, (u64, u64)>,
 }
 
-/// Both are the same number, zeros of either sign among them.
+/// True for the same number; zeros of either sign are the same.
 fn is_same(a: f64, b: f64) -> bool {
     a.partial_cmp(&b) == Some(Ordering::Equal)
 }
 
-/// Where a right class stands among the values, from 0: as a stable sort by size puts it. `None` if one of the values is no number.
+/// Rank of a correct class among the values, from 0, as a stable sort by size puts it. `None` if a value is
+/// NaN.
 fn rank(values: &[f64], class: usize) -> Option<usize> {
     let own = *values.get(class)?;
     if values.iter().any(|value| value.is_nan()) {
@@ -48,7 +49,7 @@ fn rank(values: &[f64], class: usize) -> Option<usize> {
     Some(values.iter().enumerate().filter(|&row| before(row)).count())
 }
 
-/// The first of the largest values.
+/// Index of the first of the largest values.
 pub fn best(values: impl Iterator<Item = f64>) -> usize {
     let mut found = (0, f64::NEG_INFINITY);
     for (at, value) in values.enumerate() {
@@ -60,7 +61,7 @@ pub fn best(values: impl Iterator<Item = f64>) -> usize {
 }
 
 impl Tally {
-    /// The sums of an inference, which begin when they are asked for first.
+    /// The sums of an inference, created on first use.
     fn of(&mut self, inference: u32) -> &mut One {
         if self.all.last().is_none_or(|one| one.inference != inference) {
             self.all.push(One { inference, ..One::default() });
@@ -80,7 +81,7 @@ impl Tally {
         }
     }
 
-    /// Adds expected values x and those of the run, y.
+    /// Adds expected values x and the run's values y.
     pub fn take_values(&mut self, inference: u32, x: &[f64], y: &[f64]) {
         let (mut signal, mut noise, mut energy, mut product) = (0.0, 0.0, 0.0, 0.0);
         let (mut count, mut left_out, mut differing) = (0u64, 0u64, 0u64);
@@ -106,7 +107,8 @@ impl Tally {
         one.cosine = (length > 0.0).then(|| product / length);
     }
 
-    /// Adds masks: the class of each element, expected and actual. `background` is a class that does not count.
+    /// Adds masks: the expected and actual class of each element. `background` is a class that does not
+    /// count.
     pub fn take_masks(&mut self, inference: u32, expected: &[i64], found: &[i64], background: Option<i64>) {
         let mut own: BTreeMap<i64, (u64, u64)> = BTreeMap::new();
         for (&x, &y) in expected.iter().zip(found) {
@@ -128,12 +130,12 @@ impl Tally {
         self.of(inference).iou = mean_iou(&own);
     }
 
-    /// True if every value was as expected.
+    /// True if every value equals the expected one.
     pub fn is_identical(&self) -> bool {
         self.has_span && self.differing == 0 && self.not_finite == 0
     }
 
-    /// A figure over all inferences, with the worst of them.
+    /// A figure over all inferences, with the worst inference.
     pub fn figure(&self, metric: TruthMetric) -> TruthFigure {
         let each = self.all.iter().filter_map(|one| Some((one.inference, self.one(metric, one)?)));
         let is_below = |a: f64, b: f64| if metric.is_error() { a > b } else { a < b };
@@ -176,7 +178,7 @@ impl Tally {
         }
     }
 
-    /// The peak is the span of the expected values of all inferences.
+    /// The peak is the range of the expected values over all inferences.
     fn psnr(&self, noise: f64, count: u64) -> Option<f64> {
         let peak = self.high - self.low;
         decibels(peak * peak, mean(noise, count)?)
@@ -191,7 +193,7 @@ fn mean(sum: f64, count: u64) -> Option<f64> {
     (count > 0).then(|| sum / count as f64)
 }
 
-/// `None` without noise, and without a signal.
+/// `None` without noise or without a signal.
 fn decibels(signal: f64, noise: f64) -> Option<f64> {
     (signal > 0.0 && noise > 0.0).then(|| 10.0 * (signal / noise).log10())
 }
@@ -251,7 +253,7 @@ mod tests {
     #[test]
     fn masks_count_what_they_share() {
         let mut tally = Tally::default();
-        // Class 1: one of three, class 2: one of two.
+        // Class 1: one of three; class 2: one of two.
         tally.take_masks(0, &[1, 1, 2, 0], &[1, 2, 2, 1], Some(0));
         assert!((value(&tally, TruthMetric::Iou) - f64::midpoint(1.0 / 3.0, 0.5)).abs() < 1e-12);
         tally.take_masks(1, &[0, 0], &[0, 0], Some(0));

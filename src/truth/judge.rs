@@ -1,4 +1,4 @@
-//! The outputs of a run against labels or expected outputs.
+//! Compares the outputs of a run with labels or expected outputs.
 
 use super::expected::{self, ExpectedError};
 use super::figures::{Tally, best};
@@ -9,32 +9,32 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Minimum number of classes for an output to count as a classifier's.
+/// Number of classes for which an output counts as a classifier's.
 const CLASSES: std::ops::RangeInclusive<usize> = 2..=100_000;
-/// A value above this belongs to a mask.
+/// A value above this is inside a mask.
 const IN_MASK: f64 = 0.5;
 
-/// A truth that cannot be used.
+/// Ground truth that cannot be used.
 #[derive(Debug, Error)]
 pub enum TruthError {
-    /// Labels.
+    /// The labels cannot be used.
     #[error(transparent)]
     Labels(#[from] LabelsError),
-    /// Expected outputs.
+    /// The expected outputs cannot be used.
     #[error(transparent)]
     Expected(#[from] ExpectedError),
-    /// A figure that labels do not give.
+    /// A metric that labels cannot provide.
     #[error(
         "--metric {0} compares values, and labels have none; use top1 or top5 with --labels, or give --expected DIR"
     )]
     Metric(TruthMetric),
 }
 
-/// What is known to be right.
+/// Ground truth for a run's outputs.
 #[derive(Debug, Clone)]
 pub struct Truth {
     source: Source,
-    /// Figures; none: those that suit the outputs.
+    /// Requested metrics; empty selects those that suit the outputs.
     metrics: Vec<TruthMetric>,
 }
 
@@ -58,8 +58,8 @@ impl Values {
         Ok(Self { shape: shape.map(|shape| shape.into_iter().map(size).collect()), values })
     }
 
-    /// Classes in a row: the only dimension beside a batch that is not 1, else the last one; all values where there are no
-    /// dimensions.
+    /// Classes per row: the only dimension besides the batch that is not 1, otherwise the last one; all
+    /// values if there are no dimensions.
     fn classes(&self) -> usize {
         let Some(shape) = &self.shape else { return self.values.len() };
         let mut large = shape.iter().skip(1).filter(|&&size| size > 1);
@@ -70,7 +70,8 @@ impl Values {
         }
     }
 
-    /// One dimension with classes beside a batch. A raw file without dimensions tells nothing.
+    /// True for one dimension of classes besides the batch. A raw file has no dimensions and does not
+    /// qualify.
     fn is_classifier(&self) -> bool {
         let Some(shape) = &self.shape else { return false };
         let large = shape.iter().skip(usize::from(shape.len() > 1)).filter(|&&size| size > 1).count();
@@ -82,7 +83,7 @@ impl Truth {
     /// Labels from a file.
     ///
     /// # Errors
-    /// The file cannot be used, or a metric needs more.
+    /// The file cannot be used, or a metric needs more than labels.
     pub fn labels(path: &Path, metrics: &[TruthMetric]) -> Result<Self, TruthError> {
         if let Some(metric) = metrics.iter().find(|metric| !matches!(metric, TruthMetric::Top1 | TruthMetric::Top5)) {
             return Err(TruthError::Metric(*metric));
@@ -100,7 +101,8 @@ impl Truth {
         Ok(Self { source, metrics: metrics.to_vec() })
     }
 
-    /// Judges the outputs in these files, written by a run. Reasons they cannot be judged are part of the answer.
+    /// Judges the outputs in these files, which a run wrote. The answer includes any reason why they cannot
+    /// be judged.
     pub fn judge(&self, files: &[String]) -> OutputsJudged {
         let path = match &self.source {
             Source::Labels { path, .. } => path,
@@ -271,7 +273,8 @@ fn names(outputs: &SavedOutputs) -> Vec<String> {
     names.into_iter().cloned().collect()
 }
 
-/// The expected output for each of a run: by name, by what converters make of it, or because there is one of each.
+/// The expected output for each output of the run: by name, by the name that converters derive from it, or
+/// because there is one of each.
 fn pairs(found: &[String], expected: &[String]) -> Result<Vec<(String, String)>, String> {
     if let ([own], [other]) = (found, expected) {
         return Ok(vec![(own.clone(), other.clone())]);
@@ -291,7 +294,7 @@ fn pairs(found: &[String], expected: &[String]) -> Result<Vec<(String, String)>,
     Ok(pairs)
 }
 
-/// The expected values in the order of the run's.
+/// The expected values in the layout of the run's.
 fn arranged(x: Values, y: &Values, name: &str, moved: &mut Option<String>) -> Result<Values, String> {
     let text = |shape: &Option<Vec<u32>>, count: usize| match shape {
         Some(shape) => shape.iter().map(u32::to_string).collect::<Vec<_>>().join("x"),
@@ -311,7 +314,8 @@ fn arranged(x: Values, y: &Values, name: &str, moved: &mut Option<String>) -> Re
     Ok(Values { shape: y.shape.clone(), values })
 }
 
-/// The axis of the classes in the run's output, where a class is expected of each of its elements instead of a value.
+/// The class axis in the run's output, if each of its elements is expected to have a class instead of a
+/// value.
 fn map_axis(x: &Values, y: &Values) -> Option<usize> {
     let (x, y) = (x.shape.as_ref()?, y.shape.as_ref()?);
     let large = |shape: &[u32]| shape.iter().copied().filter(|&size| size != 1).collect::<Vec<_>>();
@@ -319,7 +323,7 @@ fn map_axis(x: &Values, y: &Values) -> Option<usize> {
         let rest = [&y[..*axis], &y[axis + 1..]].concat();
         y[*axis] > 1 && large(&rest) == large(x)
     };
-    // Elements are what there are many of.
+    // Only outputs with many elements per class qualify.
     let is_image = y.iter().filter(|&&size| size > 1).count() >= 3;
     [y.len().checked_sub(1)?, 1].into_iter().filter(|axis| *axis < y.len() && is_image).find(fits)
 }
@@ -335,14 +339,15 @@ fn winners(y: &Values, axis: usize) -> Vec<i64> {
     (0..outer * inner).map(|element| i64::try_from(class(element)).unwrap_or(i64::MAX)).collect()
 }
 
-/// A whole number.
+/// Rounds to an integer.
 fn whole(value: f64) -> i64 {
     #[expect(clippy::cast_possible_truncation, reason = "saturates, and so does what it is compared with")]
     let class = value.round() as i64;
     class
 }
 
-/// Masks of equal size: of classes along the smaller of the two axes that channels can be on, of class numbers, or of one object.
+/// Adds masks of equal size: of classes along the smaller of the two possible channel axes, of class numbers,
+/// or of a single object.
 fn masks(tally: &mut Tally, inference: u32, x: &Values, y: &Values) {
     let axis = y.shape.as_ref().filter(|shape| shape.len() >= 4).and_then(|shape| {
         let last = shape.len() - 1;

@@ -1,12 +1,12 @@
-//! Files of labels: a class in each line.
+//! Label files: one class per line.
 
 use crate::files::read_text_at_most;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Largest file of labels.
+/// Largest label file, in bytes.
 const MAX_BYTES: u64 = 64 << 20;
-/// Most labels: inferences are counted in 32 bits.
+/// Most labels; inferences are counted in 32 bits.
 const MOST: usize = 10_000_000;
 
 /// Labels that cannot be used.
@@ -15,30 +15,30 @@ pub enum LabelsError {
     /// The file cannot be read.
     #[error("cannot read the labels in {path}: {source}")]
     Io {
-        /// It.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// A line that holds no class.
+    /// A line that does not contain a class.
     #[error(
         "{path}, line {line}: `{text}` is not a class; each line holds one class number, from 0, in the order of the inputs"
     )]
     Line {
         /// The file.
         path: PathBuf,
-        /// Its number, from 1.
+        /// Its line number, from 1.
         line: usize,
-        /// What it says.
+        /// Its text.
         text: String,
     },
-    /// Nothing in it.
+    /// The file is empty.
     #[error("{path} has no labels; each line holds one class number, from 0, in the order of the inputs")]
     Empty {
         /// The file.
         path: PathBuf,
     },
-    /// Too much in it.
+    /// The file contains too many labels.
     #[error("{path} holds more than {MOST} labels")]
     Many {
         /// The file.
@@ -46,7 +46,7 @@ pub enum LabelsError {
     },
 }
 
-/// The classes in a file, one in each line. Empty lines and those that begin with `#` are passed over.
+/// Reads the classes from a file, one per line. Skips empty lines and those that start with `#`.
 ///
 /// # Errors
 /// See [`LabelsError`].
@@ -56,7 +56,7 @@ pub fn read_labels(path: &Path) -> Result<Vec<usize>, LabelsError> {
     parse(&text, path)
 }
 
-/// The same of a text; `path` is for messages.
+/// The same for a text; `path` is for messages.
 pub(crate) fn parse(text: &str, path: &Path) -> Result<Vec<usize>, LabelsError> {
     let mut labels = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {

@@ -1,5 +1,5 @@
-//! Outputs against truth: labels of classes, or expected outputs. A run writes the outputs of each input set once, outside
-//! all measuring; they are read back and judged when its launch is over.
+//! Compares outputs with ground truth: class labels, or expected outputs. A run writes the outputs of each
+//! input set once, outside of all measurements; they are read back and judged after its launch.
 
 mod expected;
 mod figures;

@@ -4,7 +4,7 @@ use qnnscope::backends::settings::SettingRequest;
 use serde_json::Value;
 use std::path::Path;
 
-/// The settings that the files come to, as the runner takes them.
+/// The resulting settings, in the form that the runner takes.
 pub fn read(path: &Path) -> Result<Vec<SettingRequest>, String> {
     let outer = object(path)?;
     let Some(extensions) = outer.get("backend_extensions") else { return Ok(Vec::new()) };

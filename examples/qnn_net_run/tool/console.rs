@@ -1,4 +1,4 @@
-//! Lines as qnn-net-run prints them: `    12.3ms [ ERROR ] text`.
+//! Console lines in qnn-net-run's format: `    12.3ms [ ERROR ] text`.
 
 use qnnscope::event::{LogLevel, LogLine, LogSource};
 use std::io::Write;
@@ -6,7 +6,7 @@ use std::time::Instant;
 
 /// A line on stdout.
 pub fn plain(text: &str) {
-    // A closed pipe is the driver's affair, not a reason to fail.
+    // A closed pipe is the caller's business, not a reason to fail.
     let _ = writeln!(std::io::stdout(), "{text}");
 }
 
@@ -15,7 +15,7 @@ pub fn plain_error(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// Prints lines with their time, up to a level.
+/// Prints lines with a time stamp, up to a level.
 pub struct Console {
     begun: Instant,
     level: LogLevel,
@@ -47,7 +47,7 @@ impl Console {
         self.line(LogLevel::Info, text);
     }
 
-    /// A line of the stream. HTP's own lines carry their level once more and end with an empty line.
+    /// Prints a line of the stream. HTP's own lines repeat their level and end with an empty line.
     pub fn log(&self, line: &LogLine, htp: bool) {
         match line.source {
             LogSource::Console => plain(&line.text),
@@ -62,13 +62,13 @@ impl Console {
                 self.line(line.level, &format!("{mark}{}\n", line.text));
             }
             LogSource::Backend => self.line(line.level, &line.text),
-            // Qnnscope's own words have no place in the tool's output.
+            // qnnscope's own messages do not belong in the tool's output.
             LogSource::Device | LogSource::Runner | LogSource::Qnnscope | LogSource::Program => {}
         }
     }
 }
 
-/// `graph.cc:2444:text`: lines from HTP's lower layers, which have no mark.
+/// `graph.cc:2444:text`: lines from HTP's lower layers, which have no level mark.
 fn is_source_line(text: &str) -> bool {
     let mut parts = text.splitn(3, ':');
     let file = parts.next().unwrap_or_default();

@@ -4,7 +4,7 @@ use super::console;
 use rustix::process::{Signal, getpid, kill_process};
 use std::time::Duration;
 
-/// Signals that a crashed runner may have died of, by the supervisor's names.
+/// Signals that may have killed a crashed runner, by the supervisor's names.
 const SIGNALS: [(&str, Signal); 8] = [
     ("SIGSEGV", Signal::SEGV),
     ("SIGABRT", Signal::ABORT),
@@ -18,7 +18,7 @@ const SIGNALS: [(&str, Signal); 8] = [
 
 pub const SIGFPE: Signal = Signal::FPE;
 
-/// An end, named by the last line.
+/// How the tool ends; the last line names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     Success,
@@ -39,7 +39,8 @@ impl Ending {
         SIGNALS.iter().find(|(name, _)| *name == call).map(|(_, signal)| Self::Crashed(*signal))
     }
 
-    /// Prints the last line; returns the exit status. Seen in runs of the real tool: 0, 9 to 11 and 14 to 17.
+    /// Prints the last line; returns the exit status. The real tool has been seen to return 0, 9 to 11 and 14
+    /// to 17.
     pub fn tell(self) -> u8 {
         let (line, status) = match self {
             Self::Success => return 0,
@@ -58,7 +59,8 @@ impl Ending {
     }
 }
 
-/// Ends this process by a signal. Twice: Rust's own handler of SIGSEGV takes the first one and steps back.
+/// Kills this process with a signal, sent twice: Rust's own SIGSEGV handler takes the first one and steps
+/// back.
 pub fn die_by(signal: Signal) {
     for _ in 0..2 {
         let _ = kill_process(getpid(), signal);

@@ -1,4 +1,4 @@
-//! The input list as the tool reads it: how many inferences it is, and what is wrong with its files.
+//! The input list as the tool reads it: the number of inferences, and what is wrong with its files.
 
 use super::console::Console;
 use super::ending::{Ending, SIGFPE};
@@ -13,7 +13,7 @@ pub fn read(path: &Path) -> std::io::Result<Vec<Vec<String>>> {
     Ok(lines.map(|line| line.split_whitespace().map(file).collect()).collect())
 }
 
-/// Says what the tool says of inputs that cannot be used, and how it then ends.
+/// Prints what the tool prints about unusable inputs; returns how it then ends.
 pub fn explain(lines: &[Vec<String>], inputs: &[Tensor], native: bool, message: &str, console: &Console) -> Ending {
     for files in lines {
         if files.len() != inputs.len() {
@@ -34,7 +34,7 @@ pub fn explain(lines: &[Vec<String>], inputs: &[Tensor], native: bool, message: 
                     console.error("Error in populating input tensors for graphIdx: 0");
                     return Ending::ExecutionFailure;
                 }
-                // The real tool divides by the number of whole batches in the file, which is 0.
+                // The real tool divides by the number of complete batches in the file, which is 0.
                 Ok(found) if own.is_some_and(|own| found.len() < own) => return Ending::Crashed(SIGFPE),
                 Ok(_) => {}
             }

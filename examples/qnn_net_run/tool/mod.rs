@@ -1,4 +1,4 @@
-//! The tool: command line in, lines, files and an exit status out.
+//! The tool: takes a command line; produces console lines, files and an exit status.
 
 mod config;
 mod console;
@@ -13,7 +13,7 @@ use ending::Ending;
 use options::{Options, Parsed};
 use std::process::ExitCode;
 
-/// What `--version` and the first log line tell: the release whose libraries the tests run it on.
+/// Version in `--version` and the first log line: the release whose libraries the tests use.
 const BUILD: &str = concat!("v2.47.0.0_qnnscope-", env!("CARGO_PKG_VERSION"));
 
 /// The tool, or its runner process.
@@ -22,7 +22,7 @@ pub fn main() -> ExitCode {
     if arguments.first().is_some_and(|first| first == qnnscope::RUNNER_SUBCOMMAND) {
         return qnnscope::backends::qnn::runner::main();
     }
-    // The vendor's tool is a program like any other: what is preloaded into it is there.
+    // The vendor's tool is an ordinary program: anything preloaded into it takes effect.
     qnnscope::backends::local::run_unconfined();
     let options = match Options::parse(&arguments) {
         Ok(Parsed::Run(options)) => options,

@@ -16,13 +16,13 @@ pub enum Model {
     Context(PathBuf),
 }
 
-/// A command line that asks for a run.
+/// A command line that requests a run.
 pub struct Options {
     pub model: Model,
     pub backend: String,
     pub input_list: PathBuf,
     pub output_dir: PathBuf,
-    /// The level of the log; `None` writes none.
+    /// Profiling level; `None` writes no log.
     pub profiling: Option<ProfilingLevel>,
     pub perf_profile: Option<String>,
     pub config_file: Option<PathBuf>,
@@ -32,11 +32,11 @@ pub struct Options {
     pub keep_num_outputs: u64,
     pub native_input: bool,
     pub native_output: bool,
-    /// Options that are taken and come to nothing here.
+    /// Options that are accepted but have no effect here.
     pub without_effect: Vec<String>,
 }
 
-/// A command line.
+/// A parsed command line.
 pub enum Parsed {
     Run(Box<Options>),
     Help,
@@ -105,7 +105,7 @@ const VALUES: [&str; 24] = [
     "timeout",
 ];
 
-/// Of all these, the ones that are only taken. What they stand for in a run through this program is told by a warning.
+/// Of all options, those that are accepted without effect. A warning says so.
 const WITHOUT_EFFECT: [&str; 13] = [
     "batch_multiplier",
     "debug",
@@ -123,7 +123,7 @@ const WITHOUT_EFFECT: [&str; 13] = [
 ];
 
 impl Options {
-    /// Reads the command line; the error is what the tool says before its help.
+    /// Parses the command line; the error is what the tool prints before its help.
     pub fn parse(arguments: &[String]) -> Result<Parsed, String> {
         let given = split(arguments)?;
         if given.contains_key("help") {
@@ -199,7 +199,7 @@ fn number<T: std::str::FromStr>(given: &HashMap<String, String>, name: &str) -> 
     given.get(name).map(parse).transpose()
 }
 
-/// Options by name; flags have an empty value, and of repeated ones the last counts.
+/// Options by name; flags have an empty value, and the last of repeated options counts.
 fn split(arguments: &[String]) -> Result<HashMap<String, String>, String> {
     let mut given = HashMap::new();
     let mut rest = arguments.iter();

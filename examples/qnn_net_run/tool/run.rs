@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Carries the options out.
+/// Runs the tool with these options.
 pub fn run(options: &Options, arguments: &[String], console: &Console) -> Ending {
     console.info(&format!("qnn-net-run build version: {BUILD}"));
     let prepared = match prepare(options, console) {
@@ -36,7 +36,7 @@ pub fn run(options: &Options, arguments: &[String], console: &Console) -> Ending
     runtime.block_on(watch_run(options, arguments, console, &prepared))
 }
 
-/// Everything that is known before the runner starts.
+/// Everything determined before the runner starts.
 struct Prepared {
     task: RunTask,
     lines: Vec<Vec<String>>,
@@ -117,8 +117,8 @@ fn prepare(options: &Options, console: &Console) -> Result<Prepared, Ending> {
         allow_unknown_runtime: false,
         slow_load: None,
         pin: Pin::Unset,
-        // As the vendor's tool, which asks nobody.
         onnx: None,
+        // Like the vendor's tool, which overwrites without asking.
         overwrite: true,
         protected: Vec::new(),
     };
@@ -127,7 +127,7 @@ fn prepare(options: &Options, console: &Console) -> Result<Prepared, Ending> {
 
 const NO_FILE: &str = "cannot open shared object file: No such file or directory";
 
-/// What the tool says of a library that does not open.
+/// Prints what the tool prints about a library that does not open.
 fn unopened(console: &Console, what: &str, part: &str, name: &str, reason: &str) -> Ending {
     console.error(&format!("Unable to load {what}. dlerror(): {name}: {reason}"));
     console.error(&format!("Failed to load {part}"));
@@ -135,7 +135,7 @@ fn unopened(console: &Console, what: &str, part: &str, name: &str, reason: &str)
     Ending::InitializationFailure
 }
 
-/// A library as dlopen finds it: by path if the name has a slash, else on LD_LIBRARY_PATH.
+/// Finds a library as dlopen does: by path if the name contains a slash, otherwise on LD_LIBRARY_PATH.
 fn found(name: &str) -> Option<PathBuf> {
     if name.contains('/') {
         return Some(PathBuf::from(name)).filter(|path| path.exists());
@@ -144,7 +144,7 @@ fn found(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| path.exists())
 }
 
-/// The flag, then the file, which supersedes it on HTP; values that cannot be understood are errors.
+/// Settings from the flag, then from the file, which takes precedence on HTP; invalid values are errors.
 fn settings_of(options: &Options, backend: Backend) -> Result<Vec<SettingRequest>, String> {
     let mut requests = Vec::new();
     if let Some(profile) = &options.perf_profile {
@@ -158,7 +158,7 @@ fn settings_of(options: &Options, backend: Backend) -> Result<Vec<SettingRequest
     Ok(requests)
 }
 
-/// The name of the next log: one higher than the highest there is.
+/// Name of the next log: numbered one above the highest existing one.
 fn new_log(dir: &Path) -> PathBuf {
     let number =
         |name: &str| -> Option<u32> { name.strip_prefix("qnn-profiling-data_")?.strip_suffix(".log")?.parse().ok() };
@@ -204,7 +204,7 @@ async fn watch_run(options: &Options, arguments: &[String], console: &Console, p
     Ending::Success
 }
 
-/// What the events told.
+/// What the events reported.
 #[derive(Default)]
 struct Seen {
     graph: Option<Graph>,
@@ -242,7 +242,7 @@ impl Seen {
     }
 }
 
-/// A failure in the tool's words.
+/// Explains a failure in the tool's words.
 fn explain(
     failure: &Failure,
     options: &Options,

@@ -1,16 +1,16 @@
-//! Tensors of the source of a conversion.
+//! Tensors of a conversion's source.
 
 use crate::models::Tensor;
 use std::collections::HashMap;
 
-/// A tensor of the source for one input.
+/// A tensor of the source, for one input.
 #[derive(Debug, Clone)]
 pub struct Known {
-    /// What it is.
+    /// Its description.
     pub tensor: Tensor,
-    /// Its numbers, as they are stored: whole numbers of a quantised tensor.
+    /// Its values as stored: integers for a quantised tensor.
     pub values: Vec<f64>,
 }
 
-/// The tensors of the source, by the names that the result has for them; one map for each input.
+/// Tensors of the source under the names that the result uses for them; one map per input.
 pub type Computed = Vec<HashMap<String, Known>>;

@@ -1,7 +1,7 @@
-//! Source and result on the same inputs: how far the outputs are apart.
+//! Runs source and result on the same inputs, and compares their outputs.
 //!
-//! DLCs are compared tensor by tensor, so that each partition of a split model gets what the source computes for its inputs. What is
-//! compiled for a SoC cannot be opened that way, and is run as it is.
+//! DLCs are compared tensor by tensor, so that each partition of a split model gets what the source computes
+//! for its inputs. A model compiled for a SoC cannot be opened that way and runs as a whole.
 
 mod computed;
 mod runs;
@@ -18,28 +18,28 @@ use crate::backends::Backend;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// What a comparison came to, or why there is none.
+/// The result of a comparison, or why there is none.
 pub type Verified = Result<Accuracy, String>;
 
 /// A file that was compared with its source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Check {
-    /// It.
+    /// The file.
     pub file: PathBuf,
-    /// What computed the result.
+    /// The backend that ran it.
     pub backend: Backend,
-    /// Inputs that both were given.
+    /// Number of inputs that both were run on.
     pub inputs: usize,
-    /// What came of it.
+    /// The result.
     pub verified: Verified,
-    /// HTP's numbers of its ops by their names, as far as its profile told them.
+    /// HTP's numbers for its ops, by name, as far as the profile reports them.
     pub htp_ops: BTreeMap<String, u64>,
 }
 
-/// The inputs of `--verify-inputs`: a number, a folder or a list; so many random ones if nothing is said.
+/// The inputs for `--verify-inputs`: a number, a folder or a list; `usual` random ones if not given.
 ///
 /// # Errors
-/// What is neither.
+/// The text is none of these.
 pub fn inputs_of(text: Option<&str>, seed: u64, usual: usize) -> Result<Inputs, String> {
     let Some(text) = text else { return Ok(Inputs::Random { count: usual, seed }) };
     let path = PathBuf::from(text);

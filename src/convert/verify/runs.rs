@@ -1,4 +1,4 @@
-//! Source and result run as any model is.
+//! Runs source and result like any model.
 
 use super::Check;
 use crate::accuracy::Inputs;
@@ -13,19 +13,20 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use tokio::sync::watch;
 
-/// Largest output that is compared.
+/// Largest output that is compared, in bytes.
 const MAX_OUTPUT_BYTES: u64 = 256 << 20;
 /// Most inputs of a list that are compared.
 const MOST_INPUTS: u64 = 10_000;
 
-/// Outputs of all inputs, and HTP's numbers of ops.
+/// Outputs for all inputs, and HTP's op numbers.
 #[derive(Default)]
 struct Heard {
     outputs: Vec<OutputValues>,
     htp_ops: BTreeMap<String, u64>,
 }
 
-/// Runs both and compares their outputs. `source` and `result` say how each is run; random inputs come from the same seeds.
+/// Runs both and compares their outputs. `source` and `result` say how to run each; random inputs use the
+/// same seeds.
 pub async fn verify(
     source: &RunTask,
     result: &RunTask,
@@ -60,7 +61,7 @@ async fn outputs(task: &RunTask, inputs: &Inputs, limits: Limits) -> Result<Resu
     let mut heard = Heard::default();
     match inputs {
         Inputs::Random { count, seed } => {
-            // A run knows one set of random inputs: that of its seed.
+            // A run has one set of random inputs, determined by its seed.
             for (inference, seed) in (0..*count as u64).map(|index| (index, seed.wrapping_add(index))) {
                 let task = RunTask { seed, ..task.clone() };
                 let one = match once(&task, 1, limits).await? {

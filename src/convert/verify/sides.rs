@@ -1,4 +1,4 @@
-//! DLCs against the tensors of the model that they were made of.
+//! Compares DLCs with the tensors of the model that they were converted from.
 
 use super::computed::{Computed, Known};
 use super::tflite::TfliteReference;
@@ -10,16 +10,16 @@ use crate::models::{Graph, Quantization, Tensor, TensorKind};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 
-/// Who computes the source.
+/// What computes the source.
 #[derive(Debug, Clone)]
 pub enum Reference {
     /// ONNX Runtime's own kernels.
     Onnx(Box<Side>),
-    /// The interpreter of the user's Python package.
+    /// The interpreter from the user's Python package.
     Tflite(Box<TfliteReference>),
 }
 
-/// Compares each file with the source; `tell` hears which one it is at.
+/// Compares each file with the source; calls `tell` with the file it is working on.
 pub async fn verify_files(
     reference: &Reference,
     files: &[PathBuf],
@@ -63,7 +63,7 @@ async fn one(reference: &Reference, result: &Side, inputs: &Inputs) -> Result<(u
     Ok((computed.len(), accuracy(&ours?, &theirs)))
 }
 
-/// What the result computes from the source's own tensors.
+/// What the result computes from the source's tensors.
 async fn outputs(result: &Side, graph: &Graph, computed: &Computed) -> Result<Vec<OutputValues>, String> {
     let words = |error: SideError| error.to_string();
     let mut opened = result.open(Vec::new(), Vec::new(), Vec::new()).await.map_err(words)?;
@@ -94,7 +94,7 @@ fn values_of(inference: u32, tensor: &Tensor, values: &[f64]) -> OutputValues {
     OutputValues { inference, name: tensor.name.clone(), shape: Some(shape), values }
 }
 
-/// The source's numbers of a tensor of the result, in the result's order, as real numbers.
+/// The source's values for a tensor of the result, in the result's layout, as real numbers.
 fn for_tensor(known: &HashMap<String, Known>, tensor: &Tensor) -> Result<Vec<f64>, String> {
     let name = &tensor.name;
     let Known { tensor: source, values } =
@@ -103,7 +103,7 @@ fn for_tensor(known: &HashMap<String, Known>, tensor: &Tensor) -> Result<Vec<f64
         format!("tensor `{name}` is {} in the source and {} in the result", source.shape_text(), tensor.shape_text())
     })?;
     let values = layout.arranged(values.clone(), &source.shape);
-    // Quantised tensors stand in the source as the whole numbers that they are stored in.
+    // The source has quantised tensors as their stored integers.
     match &tensor.quantization {
         Some(Quantization::ScaleOffset { scale, offset, .. }) if !is_real(source.dtype) => {
             Ok(values.into_iter().map(|value| (value + f64::from(*offset)) * scale).collect())
@@ -112,7 +112,7 @@ fn for_tensor(known: &HashMap<String, Known>, tensor: &Tensor) -> Result<Vec<f64
     }
 }
 
-/// A name as DLCs have it: other characters than letters and digits are replaced.
+/// A name as DLCs spell it: all characters but letters and digits are replaced.
 fn plain(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
 }
@@ -129,12 +129,14 @@ async fn onnx(side: &Side, result: &Graph, inputs: &Inputs) -> Result<Computed, 
     let ends: HashSet<&str> = graph.inputs.iter().chain(&graph.outputs).map(|tensor| tensor.name.as_str()).collect();
     let by_node: HashMap<String, &str> =
         graph.ops.iter().filter_map(|op| Some((plain(&op.name), op.outputs.first()?.name.as_str()))).collect();
-    // The source's name of each tensor that is wanted: those between partitions are called after the nodes that make them.
+    // The source's name for each wanted tensor; tensors between partitions are named after the nodes that
+    // produce them.
     let mut names: HashMap<&str, &str> = HashMap::new();
     for (theirs, ours) in [(&result.inputs, &graph.inputs), (&result.outputs, &graph.outputs)] {
         for (position, tensor) in theirs.iter().enumerate() {
             let name = tensor.name.as_str();
-            // What ONNX Runtime inserted at an end of the model stands for that end.
+            // A tensor that ONNX Runtime inserted at an input or output of the model stands for that input or
+            // output.
             let end = || {
                 let end = ours
                     .get(position)

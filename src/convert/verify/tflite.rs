@@ -1,4 +1,4 @@
-//! Tensors of a TFLite model, computed by the interpreter of the user's Python package `ai_edge_litert`.
+//! Computes tensors of a TFLite model with the interpreter from the user's Python package `ai_edge_litert`.
 
 use super::computed::{Computed, Known};
 use crate::accuracy::Inputs;
@@ -13,11 +13,11 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-/// Largest tensor that is read.
+/// Largest tensor that is read, in bytes.
 const MAX_BYTES: u64 = 1 << 30;
-/// What the interpreter is asked to do: `MODEL FOLDER COUNT NAME...` computes with `FOLDER/in-SET-POSITION.npy` and writes
-/// `FOLDER/out-SET-POSITION.npy` for each name: that of a tensor, as it is or with other characters replaced, or its number
-/// (`5_litert_5`).
+/// Script for the interpreter: `MODEL FOLDER COUNT NAME...` computes with `FOLDER/in-SET-POSITION.npy` and
+/// writes `FOLDER/out-SET-POSITION.npy` for each name, which is a tensor's name, as it is or with other
+/// characters replaced, or its number (`5_litert_5`).
 const SCRIPT: &str = "
 import re
 import sys
@@ -57,7 +57,7 @@ for number in range(count):
         np.save(f'{folder}/out-{number}-{position}.npy', (values - zero) * scale if scale else values)
 ";
 
-/// A TFLite model, and the Python that computes it.
+/// A TFLite model, and the Python that runs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TfliteReference {
     /// The Python with the package.
@@ -67,7 +67,7 @@ pub struct TfliteReference {
 }
 
 impl TfliteReference {
-    /// The tensors of these names, as LiteRT's compiler calls them.
+    /// Computes the tensors with these names, as spelled by LiteRT's compiler.
     pub async fn compute(&self, wanted: &[String], inputs: &Inputs) -> Result<Computed, String> {
         let source = read_source(&self.model, SourceFormat::Tflite, &[]).map_err(|error| error.to_string())?;
         let given = inputs_of(&source)?;
@@ -126,7 +126,7 @@ fn inputs_of(source: &SourceModel) -> Result<Vec<Tensor>, String> {
         let value = graph.value(name).ok_or_else(|| format!("input `{name}` has no description"))?;
         let shape = value.dims().ok_or_else(|| format!("input `{name}` has a free dimension"))?;
         let shape = shape.iter().map(|size| u32::try_from(*size).unwrap_or(0)).collect();
-        // Real numbers of a quantised input are quantised by the script.
+        // The script quantises real numbers for a quantised input.
         let dtype = if value.dtype.is_some_and(is_whole) && value.quantization.is_none() { INT32 } else { FLOAT32 };
         Ok(Tensor { name: clean_text(name), dtype, shape, quantization: None, kind: TensorKind::Input })
     };

@@ -1,10 +1,10 @@
-//! What to do about a cause, system by system: `catalogue/steps/*.toml`.
+//! How to fix a cause, by system: `catalogue/steps/*.toml`.
 
 use super::{Cause, catalogue};
 use crate::diagnosis::platform::Platform;
 use serde::Deserialize;
 
-/// What to do about a cause, in order; the parts that differ between systems.
+/// The steps that fix a cause, in order, if they differ between systems.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::diagnosis) struct Steps {
@@ -18,7 +18,7 @@ pub(in crate::diagnosis) struct Steps {
     windows: Vec<String>,
     #[serde(default)]
     pc: Vec<String>,
-    /// For systems without a list of their own.
+    /// For systems that have no list of their own.
     #[serde(default)]
     any: Vec<String>,
     /// Systems on which the cause does not occur.
@@ -40,14 +40,14 @@ impl Steps {
 }
 
 impl Cause {
-    /// What to do on a system, in order; nothing where only the general advice ([`Cause::fix`]) is known.
+    /// The steps for a system, in order; empty if only the general advice ([`Cause::fix`]) is known.
     pub fn steps(&self, platform: Platform) -> &'static [String] {
         let steps = catalogue().steps.iter().find(|steps| steps.cause == self.id);
         steps.map_or(&[], |steps| steps.on(platform))
     }
 }
 
-/// The commands that steps of the catalogue name, with the cause.
+/// The commands named in the catalogue's steps, each with its cause.
 #[cfg(test)]
 pub fn commands_of_steps() -> Vec<(&'static str, &'static str)> {
     let all = catalogue().steps.iter();
@@ -78,7 +78,7 @@ mod tests {
             }
         }
         for cause in causes() {
-            // In order, and for all systems alike.
+            // Numbered, and the same for all systems.
             let is_ordered = cause.fix.starts_with("1. ") && cause.fix.contains(" 2. ");
             let entry = steps.iter().find(|steps| steps.cause == cause.id);
             for platform in Platform::ALL {
@@ -103,7 +103,7 @@ mod tests {
                     if step.matches('`').count() % 2 != 0 {
                         wrong.push(format!("{}: a command does not end: {step}", cause.id));
                     }
-                    // Converters run on a PC, wherever the model goes.
+                    // Converters run on a PC, wherever the model is deployed.
                     let foreign = if cause.stage == "conversion" { &[] } else { foreign };
                     if let Some(word) = foreign.iter().find(|word| step.contains(**word)) {
                         wrong.push(format!("{} for {}: {word}: {step}", cause.id, platform.name()));

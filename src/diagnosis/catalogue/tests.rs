@@ -49,7 +49,7 @@ fn every_pattern_can_match() {
     let flags: BTreeSet<&str> = catalogue().flag.iter().map(|flag| flag.name.as_str()).chain(FACTS).collect();
     for (owner, pattern) in patterns() {
         let literals = [&pattern.all, &pattern.any, &pattern.any_of, &pattern.not];
-        // A letter is in every line; a mark may be rare enough.
+        // A letter is in every line; a punctuation mark may be rare enough.
         let is_rare = |text: &String| text.len() >= 2 || text.chars().all(|c| c.is_ascii_punctuation());
         assert!(literals.into_iter().flatten().all(is_rare), "{owner}: a literal is too short");
         if let Some(re) = &pattern.re {

@@ -1,4 +1,4 @@
-//! Which lines of a log are worth reading.
+//! Decides which lines of a log to read.
 
 use super::{Diagnoser, OVERLAP, PIECE};
 use crate::diagnosis::evidence::{Evidence, excerpt};
@@ -6,7 +6,7 @@ use crate::diagnosis::repeats::Key;
 use crate::diagnosis::rules::Worth;
 
 impl Diagnoser {
-    /// Whole lines at once.
+    /// Reads a block of whole lines.
     pub(super) fn block(&mut self, block: &[u8]) {
         if self.prose.is_reading(self.lines + 1) {
             for (number, line) in (self.lines + 1..).zip(block.split(|byte| *byte == b'\n')) {
@@ -16,7 +16,7 @@ impl Diagnoser {
                 self.prose.note(number, line);
             }
         }
-        // While lines of QNN are counted none is left out.
+        // While QNN lines are being counted, none is skipped.
         if self.counting || !self.pace.knows_lines() {
             self.anchored(block);
         } else {
@@ -25,7 +25,8 @@ impl Diagnoser {
         self.note_last_of(block);
     }
 
-    /// Lines that came before, or that turned out to be worth nothing, are told by a hash and not searched again.
+    /// Recognises lines that came before, or that turned out to be irrelevant, by their hash, and does not
+    /// search them again.
     fn line_by_line(&mut self, block: &[u8]) {
         let (mut from, mut known) = (0, 0);
         let before = self.lines;
@@ -44,27 +45,27 @@ impl Diagnoser {
             if self.answers.is_outside() && self.repeats.has(key) {
                 known += 1;
             } else if self.read_if_wanted(self.lines, line) == Reading::NotWanted {
-                // Rules are only ever done with, so what is worth nothing now never will be.
+                // Rules only ever become done, so a line that is irrelevant now stays irrelevant.
                 self.repeats.learn(key);
             }
         }
         self.pace.learn(known, self.lines - before);
     }
 
-    /// By what a line is known without the short numbers that it begins with, where it does and they say nothing.
+    /// Key of a line without its leading short numbers, if it has any and no rule depends on them.
     pub(super) fn beyond_numbers(&self, line: &[u8]) -> Option<Key> {
-        // Who asks what each line became wants to see each.
+        // A trace has to show every line.
         let (key, end) = Key::beyond_numbers(line).filter(|_| self.trace.is_none())?;
         (!self.rules.touches_numbers(line, end)).then_some(key)
     }
 
-    /// Only lines with an anchor are looked at one by one.
+    /// Looks only at lines that contain an anchor.
     fn anchored(&mut self, block: &[u8]) {
         let rules = self.rules;
         let Some(anchors) = &rules.anchors else { return };
         let (mut counted, mut from) = (0, 0);
         'lines: while from < block.len() {
-            // Up to here lines have a form of which enough were read.
+            // Lines up to here have a form that has been read often enough.
             let mut worn = 0;
             for found in anchors.find_overlapping_iter(&block[from..]) {
                 let at = from + found.start();
@@ -95,7 +96,7 @@ impl Diagnoser {
         self.lines += memchr::memchr_iter(b'\n', &block[counted..]).count() as u64;
     }
 
-    /// The last line that is not empty, which shows how a log ends.
+    /// Remembers the last line that is not empty, which shows how the log ends.
     fn note_last_of(&mut self, block: &[u8]) {
         let mut number = self.lines;
         let mut end = block.len().saturating_sub(1);
@@ -136,21 +137,21 @@ impl Diagnoser {
     }
 }
 
-/// What became of a line.
+/// Outcome of reading a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// No rule needs it, now and later.
+    /// No rule needs it, now or later.
     NotWanted,
-    /// It was read, and changed nothing; nor will it later.
+    /// It was read and changed nothing, nor will it later.
     Idle,
-    /// It was read, and changed something, or may do so another time.
+    /// It was read and changed something, or may do so next time.
     Telling,
 }
 
-/// A line in pieces that overlap, as it is read when it comes bit by bit.
+/// Splits a line into overlapping pieces, the same ones that arise when it arrives bit by bit.
 pub(super) fn pieces(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     let step = PIECE - OVERLAP;
-    // What is left after the last whole piece is one of its own, even if it is only what was read already.
+    // The rest after the last whole piece is a piece of its own, even if all of it has already been read.
     let count = if line.len() < PIECE { 1 } else { (line.len() - PIECE) / step + 2 };
     (0..count).map(move |index| &line[index * step..line.len().min(index * step + PIECE)])
 }

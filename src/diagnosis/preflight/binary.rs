@@ -1,26 +1,26 @@
-//! What a context binary says of itself, compared with the hardware and the libraries that are to load it.
+//! Compares what a context binary says about itself with the hardware and the libraries that are to load it.
 
 use super::target::Target;
 use crate::backends::Backend;
 use crate::models::ContextBinaryInfo;
 use serde::Serialize;
 
-/// QNN's backend ids, as far as they run models here.
+/// QNN's ids of the backends that run models here.
 const BACKENDS: [(u32, &str); 3] = [(3, "CPU"), (4, "GPU"), (HTP, "HTP")];
 const HTP: u32 = 6;
-/// Id of a binary that was made for a backend other than the one that is to load it.
+/// Id of the problem that a binary was made for a backend other than the one that is to load it.
 pub const OTHER_BACKEND: &str = "context-binary-other-backend";
 
-/// Something that stands in the way of loading a context binary, or may.
+/// Something that prevents a context binary from loading, or may do so.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// Id; that of the failure catalogue where it has one.
+    /// Id; the failure catalogue's if it has one.
     pub id: &'static str,
-    /// Whether it will not load, as far as can be told here.
+    /// True if it is known to prevent loading.
     pub blocking: bool,
     /// One sentence.
     pub message: String,
-    /// What to do.
+    /// How to fix it.
     pub remedy: String,
 }
 
@@ -30,7 +30,7 @@ impl Problem {
     }
 }
 
-/// Holds a binary against hardware.
+/// Compares a binary with hardware.
 pub fn against_target(info: &ContextBinaryInfo, target: &Target) -> Vec<Problem> {
     if info.backend_id != HTP {
         let made = backend_name(info.backend_id);
@@ -73,7 +73,7 @@ pub fn against_target(info: &ContextBinaryInfo, target: &Target) -> Vec<Problem>
     problems
 }
 
-/// The graph that wants the most VTCM, if that is more than there is.
+/// The graph that needs the most VTCM, if that is more than the target has.
 fn vtcm(info: &ContextBinaryInfo, target: &Target) -> Option<Problem> {
     let there = u64::from(target.vtcm_mb?) << 20;
     let most = info.graphs.iter().max_by_key(|graph| graph.vtcm_bytes)?;
@@ -91,7 +91,7 @@ fn vtcm(info: &ContextBinaryInfo, target: &Target) -> Option<Problem> {
     Some(Problem::new("context-binary-vtcm-too-large", true, message, remedy))
 }
 
-/// Why a backend other than HTP does not load a binary, if that can be told.
+/// Why a backend other than HTP does not load a binary, if known.
 pub fn against_backend(info: &ContextBinaryInfo, backend: Backend) -> Option<String> {
     let name = backend.name().to_uppercase();
     let right = BACKENDS.iter().any(|row| row.0 == info.backend_id && row.1 == name);
@@ -99,7 +99,7 @@ pub fn against_backend(info: &ContextBinaryInfo, backend: Backend) -> Option<Str
     (!right && backend != Backend::Htp).then(|| format!("it was made for {made}: {name} refuses it with 5005"))
 }
 
-/// Holds a binary against a runtime by the numbers that both tell.
+/// Compares a binary with a runtime by the SDK versions in their build ids.
 pub fn against_runtime(info: &ContextBinaryInfo, runtime_build: Option<&str>) -> Option<Problem> {
     let runtime_build = runtime_build?;
     let (made, runs) = (release(&info.build_id)?, release(runtime_build)?);
@@ -119,7 +119,7 @@ fn release(build: &str) -> Option<(u32, u32)> {
     Some((numbers.next()??, numbers.next()??))
 }
 
-/// Name of a backend by QNN's number.
+/// Name of a backend by QNN's id.
 pub fn backend_name(id: u32) -> String {
     BACKENDS.iter().find(|row| row.0 == id).map_or_else(|| format!("backend {id}"), |row| row.1.to_owned())
 }

@@ -1,11 +1,12 @@
-//! What HTP's compiler tells in its log: how much it moves to and from DDR, and where it stopped.
+//! What the log of HTP's compiler reveals: how much data moves to and from DDR, and where compilation
+//! stopped.
 
 use crate::backends::stopped::finalized_op;
 use crate::models::Op;
 use regex::Regex;
 use std::sync::LazyLock;
 
-/// First line of the compiler's summary; one a graph.
+/// First line of the compiler's summary; there is one per graph.
 const SUMMARY: &str = "DDR bandwidth summary";
 /// Errors that say no more than that something failed, and one that QAIRT 2.51 prints for every graph.
 const HOLLOW: [&str; 6] = [
@@ -17,35 +18,35 @@ const HOLLOW: [&str; 6] = [
     "Failed to successfully compose graph",
 ];
 
-/// Why a backend does not take an op.
+/// Why a backend refuses an op.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Why {
     /// One sentence.
     pub text: String,
-    /// The tensor at fault: its place among the op's inputs and outputs, counted on.
+    /// The offending tensor: its index among the op's inputs and outputs, counted through.
     pub tensor: Option<usize>,
-    /// What to do.
+    /// How to fix it.
     pub remedy: Option<String>,
-    /// Id of the cause, where there is no doubt about it.
+    /// Id of the cause, if there is no doubt about it.
     pub cause: Option<&'static str>,
     /// The backend gave no reason.
     pub is_guess: bool,
 }
 
-/// Traffic between VTCM and DDR of one execution, as planned by the compiler, bytes.
+/// Traffic between VTCM and DDR in one execution, as planned by the compiler, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Written out because VTCM was full.
+    /// Evicted because VTCM was full.
     pub spill: Option<u64>,
-    /// Read back after it was spilled.
+    /// Read back after a spill.
     pub fill: Option<u64>,
-    /// Read in all.
+    /// Read in total.
     pub read: Option<u64>,
-    /// Written in all.
+    /// Written in total.
     pub write: Option<u64>,
 }
 
-/// The summaries of a log, in the order of the graphs that were compiled.
+/// The summaries in a log, in the order in which the graphs were compiled.
 pub fn traffic<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<Traffic> {
     let mut found: Vec<Traffic> = Vec::new();
     for line in lines.map(str::trim) {
@@ -65,14 +66,14 @@ pub fn traffic<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<Traffic> {
     found
 }
 
-/// Whether a line of the log is of use here.
+/// True if this module needs the line of the log.
 pub fn matters(line: &str) -> bool {
     line.contains("_bytes=") || line.contains(SUMMARY) || line.contains("generated:")
 }
 
 static REFUSED: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"op `(.+?)` \(\S*\) was refused by ").ok());
 
-/// The op at which the compiler stopped: it names the ops from which the ones that failed were made.
+/// The op at which the compiler stopped: it names the source ops of those that failed.
 pub fn stopped_at<'a>(mut lines: impl Iterator<Item = &'a str>) -> Option<String> {
     lines.find_map(|line| finalized_op(line).map(ToOwned::to_owned))
 }
@@ -80,7 +81,7 @@ pub fn stopped_at<'a>(mut lines: impl Iterator<Item = &'a str>) -> Option<String
 static NOT_BUILT: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?:no properties registered for|could not create op:) q::(?:QNN_(\w+))?").ok());
 
-/// Why the compiler could not build an op, by its errors; `hardware` is the architecture it compiled for.
+/// Why the compiler could not build an op, from its errors; `hardware` is the architecture it compiled for.
 pub fn why_not_built(op: &Op, log: &[String], hardware: Option<&str>) -> Why {
     let on = hardware.unwrap_or("this hardware");
     let told = errors(log.iter().map(String::as_str));
@@ -103,13 +104,13 @@ pub fn why_not_built(op: &Op, log: &[String], hardware: Option<&str>) -> Why {
             is_guess: false,
         };
     }
-    // The compiler names what it made of the op; of its own internal ops it has other names.
+    // The compiler names the op that it derived from ours; its internal ops have other names.
     let built =
         NOT_BUILT.as_ref().map(|pattern| log.iter().filter_map(|line| pattern.captures(line)).collect::<Vec<_>>());
     let built = built.unwrap_or_default();
     let made = built.iter().find_map(|found| found.get(1)).map(|name| name.as_str());
     let tensors = || op.inputs.iter().chain(&op.outputs);
-    // Of an op that only the log names the tensors are not known.
+    // The tensors of an op are unknown if only the log names it.
     let floats = tensors().next().is_none() || tensors().any(|tensor| tensor.dtype.is_float());
     if !built.is_empty() && floats && log.iter().any(|line| line.contains("PlainFloat")) {
         let op_type = made.or(Some(op.op_type.as_str()).filter(|name| !name.is_empty())).unwrap_or("the op");
@@ -131,12 +132,12 @@ pub fn why_not_built(op: &Op, log: &[String], hardware: Option<&str>) -> Why {
     Why { text, tensor: None, remedy: None, cause: None, is_guess: false }
 }
 
-/// The op that a failed composition names.
+/// The op named by a failed composition.
 pub fn refused_op(message: &str) -> Option<String> {
     Some(REFUSED.as_ref()?.captures(message)?[1].to_owned())
 }
 
-/// The errors that tell something, each once.
+/// The errors that say something, each once.
 pub fn errors<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut found: Vec<&str> = Vec::new();
     for line in lines.map(str::trim) {

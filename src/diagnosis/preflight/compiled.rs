@@ -1,4 +1,4 @@
-//! The what-if table: what came of compiling for each SoC.
+//! The what-if table: the result of compiling for each SoC.
 
 use super::compile_log::{self, Traffic};
 use super::{CompileAnswer, Target, binary, cannot_be_asked};
@@ -9,55 +9,55 @@ use crate::event::{Failure, LogLevel, Stage};
 use crate::models::{ContextBinaryInfo, Graph};
 use serde::Serialize;
 
-/// A cause counts from this confidence on.
+/// Confidence from which a cause counts.
 const CONFIDENT: f64 = 0.35;
-/// Errors of the log that are kept.
+/// Most errors of the log that are kept.
 const MOST_ERRORS: usize = 8;
 
-/// What came of compiling one graph for one SoC, or of loading a context binary.
+/// The result of compiling one graph for one SoC, or of loading a context binary.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CompileRow {
-    /// Graph; none where it did not come to that, and for context binaries.
+    /// Graph; none if compilation never started, and for context binaries.
     pub graph: Option<String>,
     /// Architecture, such as `v75`.
     pub arch: Option<String>,
     /// SoC.
     pub soc: String,
-    /// QNN's number of it.
+    /// QNN's number for it.
     pub soc_model: Option<u32>,
-    /// Whether it compiles (or loads); none where nobody could be asked.
+    /// Whether it compiles (or loads); none if that could not be tried.
     pub ok: Option<bool>,
     /// Code of the call that failed; 0 for success.
     pub code: Option<u64>,
     /// Symbol of the code.
     pub symbol: Option<String>,
-    /// Why not.
+    /// Why it failed.
     pub reason: Option<String>,
-    /// The op at which it stopped.
+    /// The op at which the compiler stopped.
     pub stopped_at: Option<String>,
     /// Likely cause.
     pub cause: Option<CauseRow>,
-    /// VTCM that the graph uses, bytes.
+    /// VTCM that the graph uses, in bytes.
     pub vtcm_bytes: Option<u64>,
-    /// VTCM that the SoC has, bytes.
+    /// VTCM that the SoC has, in bytes.
     pub soc_vtcm_bytes: Option<u64>,
-    /// Written to DDR because VTCM was full, bytes an inference.
+    /// Written to DDR because VTCM was full, in bytes per inference.
     pub spill_bytes: Option<u64>,
-    /// Read back after it was spilled, bytes an inference.
+    /// Read back after a spill, in bytes per inference.
     pub fill_bytes: Option<u64>,
-    /// Read from DDR in all, bytes an inference.
+    /// Total read from DDR, in bytes per inference.
     pub ddr_read_bytes: Option<u64>,
-    /// Written to DDR in all, bytes an inference.
+    /// Total written to DDR, in bytes per inference.
     pub ddr_write_bytes: Option<u64>,
-    /// Buffer in DDR for what is spilled, bytes.
+    /// DDR buffer for spilled data, in bytes.
     pub spill_fill_buffer_bytes: Option<u64>,
-    /// Size of the context binary with all graphs, bytes.
+    /// Size of the context binary with all graphs, in bytes.
     pub binary_bytes: Option<u64>,
-    /// Time that graphFinalize took on this machine, microseconds.
+    /// Time that graphFinalize took on this machine, in microseconds.
     pub finalize_us: Option<f64>,
-    /// What else is to be known.
+    /// Further remarks.
     pub notes: Vec<String>,
-    /// Errors of the compiler's log.
+    /// Errors from the compiler's log.
     pub log: Vec<String>,
 }
 
@@ -68,7 +68,7 @@ pub struct CauseRow {
     pub id: &'static str,
     /// Title.
     pub title: String,
-    /// What to do.
+    /// How to fix it.
     pub fix: String,
 }
 
@@ -123,7 +123,7 @@ fn compiled_rows(answer: &CompileAnswer, compiled: &Compiled, graphs: &[Graph]) 
     let texts = || answer.lines.iter().map(|(_, text)| text.as_str());
     let traffic = compile_log::traffic(texts());
     let done = compiled.graphs.iter().filter(|graph| graph.code == 0).count();
-    // One summary a graph, or it is not clear which is whose.
+    // There has to be one summary per graph; otherwise they cannot be assigned.
     let mut traffic = if traffic.len() == done { traffic } else { Vec::new() }.into_iter();
     let lower = compiled.hexagon_arch.zip(answer.target.arch).filter(|(made, has)| made < has);
     compiled
@@ -169,7 +169,7 @@ fn kept(errors: &[&str]) -> Vec<String> {
     errors.iter().take(MOST_ERRORS).map(|&line| line.to_owned()).collect()
 }
 
-/// A graph that the compiler gave up.
+/// A graph that the compiler gave up on.
 fn stopped_row(row: CompileRow, answer: &CompileAnswer, graph: &CompiledGraph, graphs: &[Graph]) -> CompileRow {
     let errors = errors_of(answer);
     let symbol = errors::lookup(graph.code, "graphFinalize").map(|row| row.symbol.to_owned());
@@ -195,12 +195,12 @@ fn stopped_row(row: CompileRow, answer: &CompileAnswer, graph: &CompiledGraph, g
     }
 }
 
-/// It did not come to compiling, or the compiler did not live.
+/// Compilation never started, or the compiler died.
 fn failed_row(answer: &CompileAnswer, failure: &Failure, graphs: &[Graph]) -> CompileRow {
     let asked = !cannot_be_asked(failure);
     let errors = errors_of(answer);
     let stopped_at = compile_log::refused_op(&failure.message);
-    // Where an op is named, the composer's own failure only says so again.
+    // If an op is named, the composer's own failure only repeats it.
     let said = errors.first().filter(|_| stopped_at.is_some()).map(|line| (*line).to_owned());
     CompileRow {
         ok: asked.then_some(false),
@@ -223,13 +223,13 @@ fn cause(failure: &Failure, answer: &CompileAnswer, graphs: &[Graph]) -> Option<
     Some(CauseRow { id: best.id, title: cause.title.clone(), fix: cause.fix.clone() })
 }
 
-/// The libraries of this machine load a binary for any hardware; the hardware does not.
+/// The libraries on this machine load a binary for any hardware; the hardware itself does not.
 fn against(row: &mut CompileRow, info: &ContextBinaryInfo, target: &Target) {
     let graph = info.graphs.iter().max_by_key(|graph| graph.vtcm_bytes);
     row.vtcm_bytes = graph.and_then(|graph| graph.vtcm_bytes);
     row.spill_fill_buffer_bytes = info.graphs.iter().filter_map(|graph| graph.spill_fill_bytes).max();
     for problem in binary::against_target(info, target) {
-        // A binary of another backend fails to load in any case, and what the log of that says leads astray.
+        // A binary for another backend never loads, and what the log says about it is misleading.
         if problem.blocking && (row.ok != Some(false) || problem.id == binary::OTHER_BACKEND) {
             if row.ok != Some(false) {
                 row.code = None;
@@ -244,7 +244,7 @@ fn against(row: &mut CompileRow, info: &ContextBinaryInfo, target: &Target) {
     }
 }
 
-/// Title of a cause in the failure catalogue.
+/// Title of a cause from the failure catalogue.
 fn title(id: &str) -> String {
     if id == binary::OTHER_BACKEND {
         return "The context binary was made for another backend".to_owned();
@@ -252,7 +252,7 @@ fn title(id: &str) -> String {
     diagnosis::cause(id).map_or_else(|| id.to_owned(), |cause| cause.title.clone())
 }
 
-/// The compiler does not keep to the VTCM that a part has.
+/// The compiler does not limit itself to the VTCM of a part.
 fn vtcm_note(row: &CompileRow) -> Option<String> {
     let (wants, has) = row.vtcm_bytes.zip(row.soc_vtcm_bytes).filter(|(wants, has)| wants > has)?;
     Some(format!(
@@ -264,7 +264,7 @@ fn vtcm_note(row: &CompileRow) -> Option<String> {
     ))
 }
 
-/// The compiler takes float ops for parts that cannot run them.
+/// The compiler accepts float ops for parts that cannot run them.
 fn float_note(row: &CompileRow, target: &Target, graphs: &[Graph]) -> Option<String> {
     row.ok?;
     let mut ops = graphs

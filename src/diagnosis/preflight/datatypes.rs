@@ -1,12 +1,12 @@
-//! The lists of datatypes that HTP prints for an op: what was asked for, and what it takes.
+//! The lists of datatypes that HTP prints for an op: the requested ones and the supported ones.
 
 use crate::models::Op;
 use std::collections::BTreeMap;
 
-/// Configurations, the one that is most worth aiming for first; the others follow.
+/// Configurations in order of preference; all others follow.
 const PREFERRED: [&str; 4] = ["INT8", "INT16", "FP16", "BF16"];
 
-/// An input or output of an op, by its number.
+/// An input or output of an op, by its index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Slot {
     /// Input.
@@ -26,7 +26,7 @@ impl Slot {
         }
     }
 
-    /// The place among the op's inputs and outputs, counted on.
+    /// Its index among the op's inputs and outputs, counted through.
     pub fn position(self, op: &Op) -> Option<usize> {
         let place = match self {
             Self::In(number) => (number < op.inputs.len()).then_some(number),
@@ -47,7 +47,7 @@ impl std::fmt::Display for Slot {
 
 type Types = BTreeMap<Slot, String>;
 
-/// What was asked for, and what is taken.
+/// The requested set and the supported ones.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Sets {
     requested: Types,
@@ -56,14 +56,14 @@ pub struct Sets {
 }
 
 impl Sets {
-    /// Reads them from the lines of a refusal; `None` if they are not there.
+    /// Parses them from the lines of a refusal; `None` if they are not there.
     pub fn read(lines: &[&str]) -> Option<Self> {
         let mut sets = Self::default();
         let mut configuration: Option<String> = None;
         let mut begun = false;
         for line in lines.iter().map(|line| line.trim()) {
             if line.starts_with("Requested I/O datatype set") {
-                // Said twice by some releases: the first time is enough.
+                // Some releases print it twice: the first time is enough.
                 if begun {
                     break;
                 }
@@ -89,7 +89,7 @@ impl Sets {
         (begun && !sets.requested.is_empty()).then_some(sets)
     }
 
-    /// The set that differs least from what was asked for, and where it does.
+    /// The supported set that differs least from the requested one, and where it differs.
     fn nearest(&self) -> Option<(&str, &Types, Vec<Slot>)> {
         let rank = |name: &str| PREFERRED.iter().position(|known| *known == name).unwrap_or(PREFERRED.len());
         self.supported
@@ -105,7 +105,7 @@ impl Sets {
     }
 }
 
-/// `QNN_DATATYPE_UFIXED_POINT_8` as this project calls it: `ufixed8`.
+/// `QNN_DATATYPE_UFIXED_POINT_8` in this project's notation: `ufixed8`.
 fn short(types: &str) -> String {
     let word = |word: &str| {
         let Some(name) = word.strip_prefix("QNN_DATATYPE_") else { return word.to_lowercase() };
@@ -119,7 +119,7 @@ fn listed(types: &Types) -> String {
     cells.join(", ")
 }
 
-/// What was asked for against the nearest set, and the tensor that differs from it.
+/// The requested set against the closest supported one, and the first tensor that differs.
 pub fn sentence(sets: &Sets) -> (String, Option<Slot>) {
     let asked = listed(&sets.requested);
     let Some((name, types, differing)) = sets.nearest() else {

@@ -22,17 +22,17 @@ pub struct CheckDocument {
     pub model: ModelRow,
     /// False if a backend refuses an op, or something does not compile or load.
     pub ok: bool,
-    /// What was asked, and who answered.
+    /// The backends that were asked, with their state.
     pub backends: Vec<BackendRow>,
     /// Each op, in the order of composition.
     pub ops: Vec<OpRow>,
     /// A row per SoC and graph.
     pub compile: Vec<CompileRow>,
-    /// What is doubtful about the encodings, worst first.
+    /// Doubtful encodings, worst first.
     pub quantization: Vec<Note>,
-    /// What a context binary says of itself.
+    /// What a context binary says about itself.
     pub context_binary: Option<BinaryRow>,
-    /// How far the processes that asked were confined; `None` where no backend answered.
+    /// How far the processes that asked the backends were sandboxed; `None` if no backend answered.
     pub sandbox: Option<Sandbox>,
 }
 
@@ -45,7 +45,7 @@ pub struct ModelRow {
     pub format: ModelFormat,
     /// SHA-256.
     pub sha256: String,
-    /// Size.
+    /// Size, in bytes.
     pub bytes: u64,
 }
 
@@ -54,25 +54,26 @@ pub struct ModelRow {
 pub struct BackendRow {
     /// Backend.
     pub name: Backend,
-    /// SoC that it answers for; none where it does not tell kinds of hardware apart.
+    /// SoC that it answers for; none if it does not distinguish hardware.
     pub soc: Option<String>,
     /// Its architecture.
     pub arch: Option<String>,
     /// Whether it answered.
     pub state: State,
-    /// Why it did not, or not about the whole model.
+    /// Why it gave no answer, or none about the whole model.
     pub reason: Option<String>,
-    /// What to do about that.
+    /// How to fix that.
     pub hint: Option<String>,
     /// Whether the user named it.
     pub named: bool,
     /// Who chose the SoC.
     pub chosen_by: Option<Origin>,
-    /// Whether its hardware is only emulated on this machine. What it takes, and how it compiles, is not affected.
+    /// Whether its hardware is only emulated on this machine. That affects neither what it supports nor how
+    /// it compiles.
     pub simulated: bool,
     /// Build id of its library on this machine.
     pub build_id: Option<String>,
-    /// Ops that it refuses.
+    /// Number of ops that it refuses.
     pub refused: Option<usize>,
 }
 
@@ -80,44 +81,44 @@ pub struct BackendRow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// It did.
+    /// It answered.
     Asked,
-    /// It cannot be asked on this machine; that says nothing about the model.
+    /// It cannot be asked on this machine, which says nothing about the model.
     NotAsked,
-    /// Asking it failed.
+    /// The query failed.
     Failed,
 }
 
 /// A context binary.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BinaryRow {
-    /// Backend that it was made for.
+    /// Backend it was made for.
     pub backend: String,
     /// Build id of the SDK that made it.
     pub build_id: String,
     /// Architecture.
     pub arch: Option<String>,
-    /// QNN's number of the SoC; none if none was named when it was made.
+    /// QNN's number for the SoC; none if it was made without one.
     pub soc_model: Option<u32>,
-    /// Largest VTCM of its graphs, bytes.
+    /// Largest VTCM of its graphs, in bytes.
     pub vtcm_bytes: Option<u64>,
-    /// What speaks against these libraries.
+    /// Why these libraries may not load it.
     pub problem: Option<Problem>,
 }
 
-/// All ends of a check that are not about the model itself.
+/// The outcome of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Everything is taken, and compiles.
+    /// Everything is supported and compiles.
     Fine,
-    /// Something is refused, or does not compile.
+    /// Something is refused or does not compile.
     Refused,
     /// Nothing is refused, but a backend that the user named, or every backend, could not be asked.
     Unknown,
 }
 
 impl CheckDocument {
-    /// Puts the answers together. `Err` is why nothing can be said about the model.
+    /// Combines the answers. `Err` says why nothing is known about the model.
     pub fn new(answers: &Answers) -> Result<Self, Box<Failure>> {
         let Answers { backends: asked, compiled: compiles, read } = answers;
         let first = asked.iter().find_map(|answer| answer.answer.as_ref().ok());
@@ -134,13 +135,14 @@ impl CheckDocument {
         let ops = ops::table(graphs, asked);
         let quantization: Vec<Note> = graphs.iter().flat_map(quantization::notes).collect();
         for row in &mut compile {
-            // What is wrong with the op itself says more than a cause that is guessed from the log.
+            // A defect in the op itself says more than a cause guessed from the log.
             let Some(name) = &row.stopped_at else { continue };
             if explained(name, &ops, &quantization) {
                 row.cause = None;
             }
             let refused = ops.iter().filter(|op| op.name == *name).find_map(|op| op.results.get(Backend::Htp.name()));
-            // The compiler only says what it could not make of the op; where the op is not even added, it says why.
+            // The compiler only says what it could not build from the op; the validator says why. If the op could
+            // not even be added, the row has the reason already.
             if let Some(reason) = refused.and_then(|result| result.reason.clone()).filter(|_| row.graph.is_some()) {
                 row.reason = Some(reason);
             }
@@ -163,7 +165,7 @@ impl CheckDocument {
         })
     }
 
-    /// The same with the nodes that the ops were made of.
+    /// The same, with the source nodes of the ops.
     #[must_use]
     pub fn named(mut self, names: &SourceNames) -> Self {
         for row in &mut self.ops {
@@ -172,7 +174,7 @@ impl CheckDocument {
         self
     }
 
-    /// What it comes to.
+    /// The outcome.
     pub fn verdict(&self) -> Verdict {
         let not_asked = |row: &&BackendRow| row.state == State::NotAsked;
         let unanswered = self.backends.iter().filter(not_asked).any(|row| row.named)
@@ -208,7 +210,7 @@ fn backend_row(answer: &BackendAnswer) -> BackendRow {
             let wrong = asked.model.context_binary.as_ref().and_then(|i| binary::against_backend(i, answer.backend));
             let lists = asked.lists.first().map(|problem| format!("it does not execute: {problem}"));
             let reason = partly.map(|why| format!("only a part of the model was composed: {why}")).or(wrong).or(lists);
-            // What is missing of the model may well be refused, too.
+            // The missing part of the model may well be refused too.
             let state = if reason.is_some() { State::Failed } else { State::Asked };
             (state, reason, None, asked.runtime.build_id.clone(), Some(ops::refused(asked)))
         }
@@ -233,7 +235,7 @@ fn backend_row(answer: &BackendAnswer) -> BackendRow {
     }
 }
 
-/// Why a backend did not answer, in few words where it cannot be asked.
+/// Why a backend did not answer; brief if it cannot be asked.
 pub(super) fn why_not(failure: &Failure, state: State) -> String {
     let (State::NotAsked, Some(code)) = (state, failure.code) else {
         let last = failure.log_tail.iter().rev().find_map(|line| line.strip_prefix(ASKING));

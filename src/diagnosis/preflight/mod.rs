@@ -1,5 +1,6 @@
-//! Before a run: whether backends take each op of a model, whether HTP compiles it for a SoC, and whether its encodings make
-//! sense. Pure functions of what runners answered; nothing here asks anybody.
+//! Checks before a run: whether backends support each op of a model, whether HTP compiles it for a SoC, and
+//! whether its encodings make sense. Pure functions of what the runners answered; nothing here asks a
+//! backend.
 
 mod binary;
 mod compile_log;
@@ -30,12 +31,12 @@ use crate::backends::qnn::runner::{Asked, Compiled};
 use crate::event::{Failure, LogLevel, ModelInfo};
 use crate::models::Graph;
 
-/// What a backend answered when it was asked about the ops.
+/// A backend's answer about the ops.
 #[derive(Debug)]
 pub struct BackendAnswer {
     /// Backend.
     pub backend: Backend,
-    /// The hardware that it was to answer for, where it tells kinds of hardware apart.
+    /// The hardware that it was to answer for, if it distinguishes hardware.
     pub target: Option<Target>,
     /// Whether the user named this backend.
     pub named: bool,
@@ -43,32 +44,32 @@ pub struct BackendAnswer {
     pub answer: Result<Box<Asked>, Box<Failure>>,
 }
 
-/// What came of compiling for one SoC, or of loading a context binary.
+/// The result of compiling for one SoC, or of loading a context binary.
 #[derive(Debug)]
 pub struct CompileAnswer {
     /// The hardware.
     pub target: Target,
-    /// What came of it, or why nothing did.
+    /// The result, or why there is none.
     pub answer: Result<Box<Compiled>, Box<Failure>>,
-    /// The log, as far as it matters: errors, and the lines that [`matters`] names.
+    /// The relevant part of the log: errors, and the lines for which [`matters`] is true.
     pub lines: Vec<(LogLevel, String)>,
 }
 
-/// A model as it was read without a backend, or why that failed.
+/// A model that was read without a backend, or why that failed.
 pub type Read = Result<(Box<ModelInfo>, Vec<Graph>), Box<Failure>>;
 
-/// All answers of a check.
+/// All answers in a check.
 #[derive(Debug)]
 pub struct Answers {
     /// About the ops.
     pub backends: Vec<BackendAnswer>,
     /// About compiling.
     pub compiled: Vec<CompileAnswer>,
-    /// The model, where no backend answered.
+    /// The model, if no backend answered.
     pub read: Option<Read>,
 }
 
-/// True where a failure means that a backend could not be asked, as opposed to an answer that is no.
+/// True if the failure means that the backend could not be asked, as opposed to having answered no.
 fn cannot_be_asked(failure: &Failure) -> bool {
     let unknown_soc = failure.call == "deviceCreate" && failure.code == Some(14001);
     failure.missing || failure.call == "backendCreate" || unknown_soc

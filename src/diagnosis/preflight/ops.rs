@@ -1,4 +1,4 @@
-//! The table op x backend.
+//! The table of ops and backends.
 
 use super::reason::reason;
 use super::remedies::remedy;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// One op and what each backend says about it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OpRow {
-    /// Graph.
+    /// Its graph.
     pub graph: String,
     /// Position in its graph.
     pub index: u32,
@@ -21,7 +21,7 @@ pub struct OpRow {
     /// Op type.
     #[serde(rename = "type")]
     pub op_type: String,
-    /// Node of the model before its conversion that it belongs to, where that is known.
+    /// Node of the model before its conversion that the op comes from, if known.
     pub source_node: Option<String>,
     /// Answers by backend; a backend that could not be asked has none.
     pub results: BTreeMap<&'static str, OpResult>,
@@ -30,30 +30,30 @@ pub struct OpRow {
 /// What a backend says about an op.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OpResult {
-    /// Whether it takes the op on all hardware that was asked for.
+    /// Whether it supports the op on all requested hardware.
     pub ok: bool,
-    /// Returned code; 0 is yes.
+    /// Code that it returned; 0 if it supports the op.
     pub code: u64,
     /// Symbol of the code.
     pub symbol: Option<&'static str>,
     /// Why it refuses.
     pub reason: Option<String>,
-    /// The tensor at fault.
+    /// The offending tensor.
     pub tensor: Option<TensorRow>,
-    /// What to do.
+    /// How to fix it.
     pub remedy: Option<String>,
-    /// Hardware for which it refuses, by the names of the backend rows.
+    /// Hardware for which it refuses the op, named as in the backend rows.
     pub refused_on: Vec<String>,
 }
 
-/// A tensor as an op sees it.
+/// A tensor as used by an op.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TensorRow {
     /// Name.
     pub name: String,
     /// `input` or `output`.
     pub role: &'static str,
-    /// Its number among the op's inputs or outputs.
+    /// Its index among the op's inputs or outputs.
     pub slot: usize,
     /// Data type.
     pub dtype: DataType,
@@ -64,7 +64,7 @@ pub struct TensorRow {
 }
 
 impl TensorRow {
-    /// The tensor at this place among an op's inputs and outputs.
+    /// The tensor at this index among an op's inputs and outputs.
     pub(in crate::diagnosis) fn at(op: &Op, place: usize) -> Option<Self> {
         let inputs = op.inputs.len();
         let (role, slot, tensor) = match op.inputs.get(place) {
@@ -82,7 +82,7 @@ impl TensorRow {
     }
 }
 
-/// The table: the ops of `graphs`, which is what the first backend composed, with the answers of all.
+/// The table: the ops of `graphs`, as the first backend composed them, with the answers of all backends.
 pub fn table(graphs: &[Graph], answers: &[BackendAnswer]) -> Vec<OpRow> {
     let mut rows: Vec<OpRow> = graphs
         .iter()
@@ -111,7 +111,8 @@ pub fn table(graphs: &[Graph], answers: &[BackendAnswer]) -> Vec<OpRow> {
     rows
 }
 
-/// Finds ops of one composition in another: by position where the names agree, as they do, else by name.
+/// Finds the ops of one composition in another: by position if the names agree, as they normally do,
+/// otherwise by name.
 struct Places<'a> {
     graphs: &'a [Graph],
     starts: Vec<usize>,
@@ -136,7 +137,7 @@ impl<'a> Places<'a> {
     }
 }
 
-/// Adds an answer. Of several refusals (for several SoCs) the first one is told.
+/// Adds an answer. Of several refusals (for several SoCs), it keeps the first one's reason.
 fn add(row: &mut OpRow, answer: &BackendAnswer, op: &Op, verdict: &OpVerdict) {
     let result = row.results.entry(answer.backend.name()).or_insert(OpResult {
         ok: true,
@@ -168,7 +169,7 @@ fn add(row: &mut OpRow, answer: &BackendAnswer, op: &Op, verdict: &OpVerdict) {
     };
 }
 
-/// How many ops a backend refused.
+/// Number of ops that a backend refused.
 pub fn refused(asked: &Asked) -> usize {
     asked.verdicts.iter().filter(|verdict| verdict.code != 0).count()
 }

@@ -1,25 +1,25 @@
-//! What is wrong, or doubtful, with the encodings of a graph. No backend is asked: many take a bad encoding without a word
-//! and then compute nonsense.
+//! What is wrong or doubtful about the encodings of a graph. No backend is asked: many silently accept a bad
+//! encoding and then compute garbage.
 
 use super::sensitive;
 use crate::models::{Graph, Op, Quantization, Tensor, TensorKind, hands_numbers_on};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 
-/// A range below this holds nothing but zero.
+/// A range below this contains nothing but zero.
 const ZERO_RANGE: f64 = 1e-12;
-/// A range beyond what half floats hold: a masked -1e30 in the calibration, or a broken one.
+/// A range beyond the maximum of half floats: a masked -1e30 in the calibration, or a broken calibration.
 const HUGE_RANGE: f64 = 65_504.0;
-/// How far the scale of a bias may be off the product of input and weight scale.
+/// Largest relative deviation of a bias scale from the product of input and weight scales.
 const BIAS_TOLERANCE: f64 = 0.02;
-/// How far two encodings that have to be the same may be apart.
+/// Largest relative difference between two scales that have to be equal.
 const SAME_TOLERANCE: f64 = 1e-4;
-/// Op types between floats and fixed-point tensors, where both are right.
+/// Op types between float and fixed-point tensors, where both are correct.
 const BORDERS: [&str; 4] = ["Quantize", "Dequantize", "Convert", "Cast"];
-/// Op types whose second input is weights.
+/// Op types whose second input is a weight tensor.
 const WEIGHTED: [&str; 7] =
     ["Conv2d", "Conv3d", "DepthWiseConv2d", "TransposeConv2d", "TransposeConv3d", "FullyConnected", "MatMul"];
-/// Op types that take or give whole numbers by their nature.
+/// Op types that take or return integers by nature.
 const INTEGER_OPS: [&str; 12] = [
     "Gather",
     "GatherNd",
@@ -35,44 +35,44 @@ const INTEGER_OPS: [&str; 12] = [
     "StridedSlice",
 ];
 
-/// How bad it is.
+/// Severity of a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// Cannot work, or gives wrong numbers.
+    /// Cannot work, or gives wrong results.
     Error,
-    /// Often the reason of a refusal or of bad accuracy.
+    /// Often the reason for a refusal or poor accuracy.
     Warning,
     /// Worth knowing.
     Info,
 }
 
-/// Something about the encoding of a tensor, and of others like it.
+/// A remark on the encoding of a tensor.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Note {
-    /// Stable id of the kind.
+    /// Stable id of this kind of note.
     pub id: &'static str,
-    /// How bad it is.
+    /// Severity.
     pub severity: Severity,
-    /// Graph.
+    /// Its graph.
     pub graph: String,
     /// The tensor.
     pub tensor: Tensor,
-    /// Ops that read or write it, by name.
+    /// Names of the ops that read or write it.
     pub ops: Vec<String>,
     /// One sentence.
     pub message: String,
-    /// What to do.
+    /// How to fix it.
     pub remedy: &'static str,
 }
 
-/// A tensor with the ops around it.
+/// A tensor with the ops that use it.
 struct Seen<'a> {
     tensor: &'a Tensor,
     ops: Vec<&'a Op>,
 }
 
-/// Everything that is doubtful about a graph's encodings, worst first, then in the order of its ops.
+/// Everything doubtful about a graph's encodings, worst first, then in the order of its ops.
 pub fn notes(graph: &Graph) -> Vec<Note> {
     let mut order: Vec<&str> = Vec::new();
     let mut seen: HashMap<&str, Seen<'_>> = HashMap::new();
@@ -130,7 +130,7 @@ impl Notes<'_> {
         });
     }
 
-    /// What a tensor's own record says.
+    /// Checks what a tensor's own record says.
     fn of_tensor(&mut self, seen: &Seen<'_>) {
         let (tensor, at) = (seen.tensor, (seen.tensor, seen.ops.as_slice()));
         if tensor.shape.contains(&0) {
@@ -158,7 +158,7 @@ impl Notes<'_> {
             }
             Some(Quantization::AxisScaleOffset { axis, scales, offsets, bitwidth }) => {
                 self.axis(at, *axis, scales, offsets);
-                // One slice stands for all: the first one that is wrong.
+                // One slice stands for all: the first bad one.
                 let slices = scales.iter().zip(offsets.iter().copied().chain(std::iter::repeat(0)));
                 for (scale, offset) in slices {
                     let before = self.list.len();
@@ -172,11 +172,11 @@ impl Notes<'_> {
         }
     }
 
-    /// One scale and offset.
+    /// Checks one scale and offset.
     fn encoding(&mut self, at: (&Tensor, &[&Op]), scale: f64, offset: i32, bitwidth: Option<u32>) {
         let tensor = at.0;
         if !tensor.dtype.is_fixed_point() {
-            // Converters leave encodings on floats; they mean nothing there.
+            // Converters leave encodings on float tensors; they mean nothing there.
             return;
         }
         if !scale.is_finite() || scale < 0.0 {
@@ -229,7 +229,7 @@ impl Notes<'_> {
         }
     }
 
-    /// A float tensor between fixed-point ones: usually one that the quantiser left out.
+    /// Reports a float tensor between fixed-point ones: usually one that the quantiser missed.
     fn left_out(&mut self, seen: &Seen<'_>) {
         let Seen { tensor, ops } = seen;
         let inner: Vec<&Op> = ops.iter().copied().filter(|op| !BORDERS.contains(&op.op_type.as_str())).collect();
@@ -240,7 +240,7 @@ impl Notes<'_> {
         }
     }
 
-    /// What only shows between the tensors of an op.
+    /// Checks what only shows in the combination of an op's tensors.
     fn of_op(&mut self, op: &Op) {
         let one = |tensor: &Tensor| match tensor.quantization {
             Some(Quantization::ScaleOffset { scale, offset, .. }) if tensor.dtype.is_fixed_point() => {
@@ -294,7 +294,7 @@ impl Notes<'_> {
     }
 }
 
-/// The real numbers that the ends of a range stand for.
+/// The real values at the two ends of a range.
 fn real_range(scale: f64, offset: i32, least: i64, most: i64) -> (f64, f64) {
     let real = |stored: i64| (stored + i64::from(offset)) as f64 * scale;
     (real(least), real(most))
@@ -325,7 +325,7 @@ fn remedy(id: &str) -> &'static str {
     }
 }
 
-/// Notes by id, worst and most frequent first.
+/// Notes grouped by id, worst and most frequent first.
 pub fn grouped(notes: &[Note]) -> Vec<(&'static str, Vec<&Note>)> {
     let mut groups: BTreeMap<&'static str, Vec<&Note>> = BTreeMap::new();
     for note in notes {

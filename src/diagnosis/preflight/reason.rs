@@ -1,4 +1,4 @@
-//! What a backend says about an op that it refuses, turned into one sentence and the tensor at fault.
+//! Turns what a backend says about a refused op into one sentence and the offending tensor.
 
 use super::datatypes::{self, Sets};
 use crate::backends::errors;
@@ -6,7 +6,7 @@ use crate::models::{DataType, Op, Tensor, TensorKind};
 use regex::{Captures, Regex};
 use std::sync::LazyLock;
 
-/// Lines that name the op or the code again, or point to a document.
+/// Lines that repeat the op or the code, or refer to a document.
 const NOISE: [&str; 8] = [
     "QnnBackend_validateOpConfig failed",
     "Failed to validate op",
@@ -17,7 +17,7 @@ const NOISE: [&str; 8] = [
     "LIBNATIVE:",
     "Initializing HtpProvider",
 ];
-/// Lines of a backend that are quoted where none is understood.
+/// Most backend lines that are quoted if none is understood.
 const QUOTED: usize = 2;
 
 /// Why an op is refused.
@@ -25,33 +25,33 @@ const QUOTED: usize = 2;
 pub struct Reason {
     /// One sentence.
     pub text: String,
-    /// Which remedies fit.
+    /// Which remedies apply.
     pub kind: Kind,
-    /// The tensor at fault: its place among the op's inputs and outputs, counted on.
+    /// The offending tensor: its index among the op's inputs and outputs, counted through.
     pub tensor: Option<usize>,
 }
 
-/// Kinds of reasons, as remedies name them.
+/// Kinds of reasons, as named by remedies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// A tensor has too many dimensions, or too few.
     Rank,
-    /// The datatypes of the op's tensors do not go together.
+    /// The combination of the op's datatypes is not supported.
     Datatypes,
-    /// A newer architecture takes it.
+    /// A newer architecture supports it.
     NewerArch,
-    /// The SoC runs no floats.
+    /// The SoC does not run floats.
     Fp16,
     /// The backend has no such op.
     UnknownOp,
-    /// A dimension or a value is outside of what is taken.
+    /// A dimension or value is outside of the supported range.
     Value,
-    /// It has more or fewer inputs, outputs or parameters than the backend's definition of the op.
+    /// It has more or fewer inputs, outputs or parameters than in the backend's definition of the op.
     Count,
     /// A reason in the backend's own words.
     Other,
-    /// The backend gives none.
+    /// The backend gives no reason.
     Silent,
 }
 
@@ -76,7 +76,7 @@ fn find<'a>(pattern: &LazyLock<Option<Regex>>, lines: &[&'a str]) -> Option<Capt
     lines.iter().find_map(|line| pattern.captures(line))
 }
 
-/// Reads the log of a refusal. `ids` are the numbers that the log has for the op's inputs and outputs.
+/// Parses the log of a refusal. `ids` are the log's numbers for the op's inputs and outputs.
 pub fn reason(op: &Op, code: u64, log: &[String], ids: &[u32]) -> Reason {
     let says_something = |line: &&str| !line.is_empty() && !NOISE.iter().any(|noise| line.contains(noise));
     let lines: Vec<&str> = log.iter().map(|line| line.trim()).filter(says_something).collect();
@@ -102,7 +102,7 @@ pub fn reason(op: &Op, code: u64, log: &[String], ids: &[u32]) -> Reason {
     }
     if let Some(found) = find(&VALUE, &lines) {
         let (what, value, expected) = (&found[2], &found[3], &found[4]);
-        // The validator compares its own architecture's number in this way.
+        // The validator also compares architecture numbers this way.
         if let (Some(least), Ok(68..=99)) = (expected.strip_prefix(">= "), value.parse::<u32>()) {
             let text = format!("needs Hexagon v{least} or newer, asked for v{value}");
             return Reason { text, kind: Kind::NewerArch, tensor: None };
@@ -126,7 +126,7 @@ pub fn reason(op: &Op, code: u64, log: &[String], ids: &[u32]) -> Reason {
     }
     let mut quoted: Vec<&str> = Vec::new();
     for line in lines {
-        // Of what is said again in fewer words only the first is worth reading.
+        // If a line repeats another in fewer words, only the first is worth reading.
         if quoted.len() < QUOTED && !quoted.iter().any(|said| said.contains(line)) {
             quoted.push(line);
         }
@@ -139,7 +139,7 @@ pub fn reason(op: &Op, code: u64, log: &[String], ids: &[u32]) -> Reason {
     Reason { text: quoted.join("; "), kind: Kind::Other, tensor }
 }
 
-/// A tensor whose type is not among those that the op takes there.
+/// A tensor whose type is not among those that the op supports there.
 fn one_datatype(op: &Op, found: &Captures<'_>) -> Reason {
     let slot: usize = found[2].parse().unwrap_or(usize::MAX);
     let inputs = op.inputs.len();
@@ -160,13 +160,14 @@ fn mismatch(op: &Op, tensors: &[&Tensor], found: &Captures<'_>, by_id: impl Fn(&
         format!("`{name}` ({dtype})")
     };
     let text = format!("{} and {} have different datatypes", named(0), named(1));
-    // Of the two, the one that is not as most tensors of the op are: a float among quantised ones, or the wider one.
+    // Of the two, the one that differs from most tensors of the op: a float among quantised ones, or the
+    // wider one.
     let odd = |place: &usize| tensors.get(*place).is_some_and(|tensor| !tensor.dtype.is_fixed_point());
     let tensor = places.iter().flatten().copied().find(odd).or(places[1]).or_else(|| suspect(op));
     Reason { text, kind: Kind::Datatypes, tensor }
 }
 
-/// The tensor that most likely is at fault where the backend names none: of a type that few ops take, a float among
+/// The most likely offender if the backend names no tensor: one of a type that few ops support, a float among
 /// quantised tensors, or a quantised one without an encoding.
 pub fn suspect(op: &Op) -> Option<usize> {
     let tensors: Vec<&Tensor> = op.inputs.iter().chain(&op.outputs).collect();

@@ -1,4 +1,4 @@
-//! Remedies for refused ops: data, matched on the reason and the tensor at fault.
+//! Remedies for refused ops: data, matched on the reason and the offending tensor.
 
 use super::reason::{Kind, Reason};
 use crate::backends::Backend;
@@ -27,7 +27,7 @@ struct File {
     remedy: Vec<Remedy>,
 }
 
-// A test reads the file, so a mistake in it does not get out.
+// A test reads the file, so a mistake in it cannot ship.
 static REMEDIES: LazyLock<Vec<Remedy>> =
     LazyLock::new(|| toml::from_str(include_str!("remedies.toml")).map(|file: File| file.remedy).unwrap_or_default());
 
@@ -44,7 +44,7 @@ impl Remedy {
     }
 }
 
-/// What to do about a refused op.
+/// How to fix a refused op.
 pub fn remedy(backend: Backend, op: &Op, reason: &Reason) -> Option<String> {
     let tensor = reason.tensor.and_then(|place| op.inputs.iter().chain(&op.outputs).nth(place));
     let found = REMEDIES.iter().find(|remedy| remedy.fits(backend, op, reason, tensor))?;
@@ -53,7 +53,7 @@ pub fn remedy(backend: Backend, op: &Op, reason: &Reason) -> Option<String> {
         |tensor| (tensor.name.clone(), tensor.dtype.name(), tensor.shape.len().to_string()),
     );
     let text = found.text.replace("{op}", &op.op_type).replace("{dtype}", &dtype).replace("{rank}", &rank);
-    // Last: a name may hold braces.
+    // Last, because a name may contain braces.
     Some(text.replace("{tensor}", &name))
 }
 

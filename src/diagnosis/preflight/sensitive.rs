@@ -22,7 +22,7 @@ const TYPES: [(&str, &str); 17] = [
     ("Lstm", "rounding errors are carried from step to step"),
     ("ReduceSum", "the sum's range leaves few steps for its terms"),
 ];
-/// The same for forms of `ElementWiseUnary`, by its `operation` (exp, log, reciprocal, rsqrt).
+/// The same for kinds of `ElementWiseUnary`, by its `operation` (exp, log, reciprocal, rsqrt).
 const UNARY: [(u64, &str); 4] = [
     (5, "an exponential spreads its output over a wide range"),
     (7, "a logarithm spreads small values over a wide range"),
@@ -36,7 +36,7 @@ const BINARY: [(u64, &str); 3] = [
     (17, "squares need twice the bits"),
 ];
 
-/// What 8-bit activations do to an op; `None` where they usually do well.
+/// What 8-bit activations do to an op; `None` if they usually work well.
 pub fn why(op: &Op) -> Option<&'static str> {
     let operation = || op.params.get("operation").and_then(serde_json::Value::as_u64);
     let of = |table: &[(u64, &'static str)]| {

@@ -1,47 +1,47 @@
-//! Hardware that a model is checked for, by the names that people have for it.
+//! Hardware that a model is checked for, by the names that people use for it.
 
 use crate::devices::{Soc, soc_by_part, socs, socs_by_model};
 use crate::event::{SocFacts, clean_text};
 use serde::Serialize;
 use thiserror::Error;
 
-/// The SoC that stands for an architecture: the best known one that has fp16.
+/// The SoC that represents an architecture: the best-known one with fp16.
 const STANDS_FOR: [(u32, &str); 7] =
     [(68, "SM8350"), (69, "SM8450"), (73, "SM8550"), (75, "SM8650"), (79, "SM8750"), (81, "SM8850"), (85, "SM8975")];
 
-/// What is checked for when nobody says: Snapdragon 8 Gen 3.
+/// The default SoC: Snapdragon 8 Gen 3.
 pub const DEFAULT_SOC: &str = "SM8650";
 
 /// Hardware that a model is checked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// What it is called in reports: the part, or QNN's number where no part is known.
+    /// Its name in reports: the part, or QNN's number if no part is known.
     pub label: String,
     /// Hexagon architecture, such as 75.
     pub arch: Option<u32>,
-    /// Part.
+    /// Part number.
     pub part: Option<String>,
     /// The number that QNN options take.
     pub soc_model: Option<u32>,
-    /// VTCM, MiB.
+    /// VTCM, in MiB.
     pub vtcm_mb: Option<u32>,
-    /// Whether float graphs run on HTP.
+    /// Whether HTP runs float graphs.
     pub fp16: Option<bool>,
     /// Who chose it.
     pub origin: Origin,
 }
 
-/// Why a target is among those that are checked.
+/// Why a target is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
     /// The user named the SoC.
     Soc,
-    /// The user named its architecture, for which this SoC stands.
+    /// The user named its architecture, which this SoC represents.
     Arch,
-    /// It is in a device.
+    /// A device contains it.
     Device,
-    /// Nobody named any.
+    /// Nobody named one.
     Default,
 }
 
@@ -81,8 +81,8 @@ impl Target {
         })
     }
 
-    /// The SoC with this part name, product name, or QNN number. A number that is not in the table is kept: the runtime
-    /// may know it.
+    /// The SoC with this part name, product name or QNN number. A number that is not in the table is kept:
+    /// the runtime may know it.
     pub fn from_soc(text: &str) -> Result<Self, TargetError> {
         let wanted = text.trim();
         if let Ok(number) = wanted.parse::<u32>() {
@@ -109,7 +109,7 @@ impl Target {
         Self::of(soc.ok_or_else(|| TargetError::UnknownSoc(clean_text(wanted)))?, Origin::Soc)
     }
 
-    /// The SoC that stands for an architecture, such as `v75`.
+    /// The SoC that represents an architecture, such as `v75`.
     pub fn from_arch(text: &str) -> Result<Self, TargetError> {
         let unknown = || TargetError::UnknownArch(clean_text(text.trim()));
         let number: u32 = text.trim().trim_start_matches(['v', 'V']).parse().map_err(|_| unknown())?;
@@ -117,7 +117,7 @@ impl Target {
         Self::of(soc_by_part(part).ok_or_else(unknown)?, Origin::Arch)
     }
 
-    /// What is checked for when nobody says.
+    /// The default target.
     pub fn fallback() -> Result<Self, TargetError> {
         Ok(Self { origin: Origin::Default, ..Self::from_soc(DEFAULT_SOC)? })
     }

@@ -1,4 +1,4 @@
-//! A check for people: short where all is well.
+//! A check as text for users: short if all is well.
 
 use super::compiled::CompileRow;
 use super::document::{BackendRow, BinaryRow, CheckDocument, State, Verdict};
@@ -10,12 +10,12 @@ use crate::text::{bytes_text, duration_text, titled};
 use std::fmt::Write;
 use unicode_width::UnicodeWidthStr;
 
-/// Names that are listed of one kind of finding.
+/// Most names listed per kind of finding.
 const NAMES: usize = 6;
-/// Groups of findings that are shown whole.
+/// Groups of findings that are shown in full.
 const GROUPS: usize = 12;
 
-/// The document, in lines of about `width` columns; with `all`, every op and every note.
+/// The document in lines of about `width` columns; with `all`, every op and every note.
 pub fn check_text(document: &CheckDocument, width: usize, all: bool) -> String {
     let mut out = String::new();
     let model = &document.model;
@@ -100,7 +100,7 @@ fn backends(out: &mut String, document: &CheckDocument, width: usize) {
     }
 }
 
-/// Refusals with one reason go together.
+/// Groups refusals with the same reason.
 fn refusals(out: &mut String, document: &CheckDocument, width: usize, all: bool) {
     let mut groups: Vec<(&str, &OpResult, Vec<&OpRow>)> = Vec::new();
     for row in &document.ops {
@@ -121,7 +121,7 @@ fn refusals(out: &mut String, document: &CheckDocument, width: usize, all: bool)
         return;
     }
     out.push_str("\nRefused ops\n");
-    // The backend first that was asked first.
+    // Backends in the order in which they were asked.
     let order = |name: &str| document.backends.iter().position(|row| row.name.name() == name);
     groups.sort_by_key(|(backend, ..)| order(backend));
     let shown = if all { groups.len() } else { GROUPS };
@@ -160,7 +160,7 @@ fn names(rows: &[&OpRow], all: bool) -> String {
     text
 }
 
-/// The node that it was made of, if that is called otherwise.
+/// Its source node, if the name differs.
 fn of_node(row: &OpRow) -> String {
     let node = row.source_node.as_ref().filter(|node| **node != row.name);
     node.map_or_else(String::new, |node| format!(" (node `{node}`)"))
@@ -244,9 +244,9 @@ fn loading(out: &mut String, rows: &[CompileRow], width: usize) {
     details(out, rows, width);
 }
 
-/// What does not fit into the table; the same for several SoCs is said once.
+/// What does not fit into the table; details that are the same for several SoCs appear once.
 fn details(out: &mut String, rows: &[CompileRow], width: usize) {
-    /// SoCs, and their lines with a title each.
+    /// SoCs, and their lines, each with a title.
     type Said<'a> = (Vec<&'a str>, Vec<(&'static str, String)>);
     let mut said: Vec<Said<'_>> = Vec::new();
     for row in rows {

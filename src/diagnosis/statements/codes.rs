@@ -1,4 +1,4 @@
-//! Numbers that a line calls an error, in the code space that they come from.
+//! Numbers that a line calls an error, each in its code space.
 
 use crate::backends::errors;
 use crate::diagnosis::numbers;
@@ -6,22 +6,22 @@ use crate::diagnosis::numbers;
 /// A number with its meaning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decoded {
-    /// As the line has it.
+    /// As written in the line.
     pub text: String,
     /// The space: `QNN`, `FastRPC`, `errno`, ...
     pub space: &'static str,
-    /// The number there.
+    /// The number in that space.
     pub value: u64,
-    /// Symbol in that space.
+    /// Its symbol in that space.
     pub symbol: &'static str,
-    /// Meaning, in our own words.
+    /// Its meaning, in our own words.
     pub meaning: &'static str,
 }
 
 /// A row of a small space.
 type Row = (u64, &'static str, &'static str);
 
-/// Codes that Windows gives as the exit status of a process that it ended.
+/// Codes that Windows uses as the exit status of a process that it terminated.
 const NTSTATUS: [Row; 13] = [
     (0xc000_0005, "STATUS_ACCESS_VIOLATION", "the process read or wrote memory that is not its own: a crash"),
     (0xc000_0017, "STATUS_NO_MEMORY", "no memory"),
@@ -38,7 +38,7 @@ const NTSTATUS: [Row; 13] = [
     (0xc000_0409, "STATUS_STACK_BUFFER_OVERRUN", "the program ended itself (abort)"),
 ];
 
-/// Errors of Windows' loader and files.
+/// Errors from Windows' loader and file system.
 const WINDOWS: [Row; 11] = [
     (2, "ERROR_FILE_NOT_FOUND", "no such file"),
     (3, "ERROR_PATH_NOT_FOUND", "no such folder"),
@@ -53,7 +53,7 @@ const WINDOWS: [Row; 11] = [
     (1455, "ERROR_COMMITMENT_LIMIT", "the paging file is too small"),
 ];
 
-/// Errors of Linux.
+/// Linux error numbers.
 const ERRNO: [Row; 22] = [
     (1, "EPERM", "operation not permitted"),
     (2, "ENOENT", "no such file or folder"),
@@ -79,7 +79,7 @@ const ERRNO: [Row; 22] = [
     (111, "ECONNREFUSED", "connection refused"),
 ];
 
-/// Signals that end a process.
+/// Signals that terminate a process.
 const SIGNALS: [Row; 12] = [
     (1, "SIGHUP", "the terminal went away"),
     (2, "SIGINT", "ended with Ctrl-C"),
@@ -119,7 +119,7 @@ const ORT: [Row; 12] = [
     (12, "MODEL_LOAD_CANCELED", "loading was stopped"),
 ];
 
-/// Errors of ExecuTorch's runtime.
+/// Errors from ExecuTorch's runtime.
 const EXECUTORCH: [Row; 17] = [
     (0x1, "Internal", "an internal error, as a delegate gives it"),
     (0x2, "InvalidState", "called in the wrong state"),
@@ -144,7 +144,7 @@ const EXECUTORCH: [Row; 17] = [
     (0x3, "EndOfMethod", "the method has ended"),
 ];
 
-/// Status numbers of Android's own libraries beside errno's.
+/// Status numbers of Android's own libraries besides those of errno.
 const ANDROID: [Row; 5] = [
     (0x8000_0000, "UNKNOWN_ERROR", "unknown error"),
     (0x8000_0001, "BAD_TYPE", "a value of another type"),
@@ -153,12 +153,12 @@ const ANDROID: [Row; 5] = [
     (0x8000_0008, "UNEXPECTED_NULL", "null where none may be"),
 ];
 
-/// The row of a number in the first of the given spaces that has it.
+/// The row for a number, if there is one.
 fn row(rows: &[Row], value: u64) -> Option<Row> {
     rows.iter().find(|row| row.0 == value).copied()
 }
 
-/// What an exit status or a number that Windows, a shell or a kernel gives means; for `explain`.
+/// The meaning of an exit status, or of a number from Windows, a shell or a kernel; for `explain`.
 pub fn of_systems(value: u64) -> Vec<Decoded> {
     let text = || value.to_string();
     let low = value & 0xffff_ffff;
@@ -185,7 +185,7 @@ pub fn of_systems(value: u64) -> Vec<Decoded> {
     list
 }
 
-/// Every number of a line that it calls an error and that some space knows.
+/// Every number that the line calls an error and that some space knows.
 pub fn decode(line: &[u8]) -> Vec<Decoded> {
     let lower = line.to_ascii_lowercase();
     let has = |word: &str| memchr::memmem::find(&lower, word.as_bytes()).is_some();
@@ -246,7 +246,7 @@ pub fn decode(line: &[u8]) -> Vec<Decoded> {
     list
 }
 
-/// A number of a line, decimal or hexadecimal, negative ones as two's complement of 64 bits.
+/// A number in a line, decimal or hexadecimal; negative ones as 64-bit two's complement.
 struct Number {
     start: usize,
     end: usize,

@@ -1,17 +1,17 @@
-//! How grave a line calls itself.
+//! The severity that a line claims.
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use std::sync::LazyLock;
 
-/// Bytes at a line's start in which its level stands.
+/// Bytes at the start of a line that are searched for its level.
 const HEAD: usize = 160;
 
 /// The level of a line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// `[DEBUG]`, `<V>` and such.
+    /// `[DEBUG]`, `<V>` and the like.
     Debug,
-    /// `[INFO]` and such.
+    /// `[INFO]` and the like.
     Info,
     /// The line does not say.
     #[default]
@@ -86,11 +86,11 @@ static FINDER: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     AhoCorasick::builder().ascii_case_insensitive(true).match_kind(MatchKind::Standard).build(marks).ok()
 });
 
-/// The level: of several marks in brackets the last, since tools put their own before what a library told them; then that of
-/// Android's log; then words.
+/// The level of a line. The last of several marks in brackets counts, since tools put their own before a
+/// library's message; next comes the level of Android's log; then words.
 pub fn level(line: &[u8]) -> Level {
     let head = &line[..line.len().min(HEAD)];
-    // `INFO tool: ...`, as many programs begin a line.
+    // `INFO tool: ...`, the start of many programs' lines.
     if head.starts_with(b"INFO ") || head.starts_with(b"DEBUG ") {
         return Level::Info;
     }
@@ -103,14 +103,14 @@ pub fn level(line: &[u8]) -> Level {
             word = word.or(Some(level));
         }
     }
-    // `[info] Error: ...`: an editor's or a launcher's mark before what the program said.
+    // `[info] Error: ...`: the mark of an editor or a launcher before the program's own message.
     match (mark, word) {
         (Some(Level::Info | Level::Debug), Some(Level::Error)) if said_right_after(head) => Level::Error,
         _ => mark.or_else(|| logcat(head)).or(word).unwrap_or_default(),
     }
 }
 
-/// True if the text after the last mark in brackets begins with the word "error".
+/// True if the text after the last info or debug mark begins with "error:".
 fn said_right_after(head: &[u8]) -> bool {
     const MARKS: [&[u8]; 4] = [b"[info]", b"[INFO]", b"[debug]", b"[DEBUG]"];
     let after = MARKS.iter().filter_map(|mark| memchr::memmem::rfind(head, mark).map(|at| at + mark.len())).max();
@@ -131,7 +131,7 @@ fn logcat(head: &[u8]) -> Option<Level> {
     }
     let is_stamp = |word: &[u8]| word.first().is_some_and(u8::is_ascii_digit) && word.contains(&b'-');
     let words: Vec<&[u8]> = head.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();
-    // The last stamp: a log may hold another one's lines.
+    // The last stamp counts: a log may contain lines of another log.
     let date = words.iter().rposition(|word| is_stamp(word))?;
     let letter = words.iter().skip(date + 1).take(4).find(|word| word.len() == 1)?;
     of(letter[0])

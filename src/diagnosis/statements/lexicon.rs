@@ -4,7 +4,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use serde::Deserialize;
 use std::sync::LazyLock;
 
-/// Place of a class in its table of the lexicon.
+/// Index of a class in its table of the lexicon.
 pub type Class = u8;
 
 /// Classes of one table.
@@ -17,7 +17,7 @@ impl Classes {
         self.0 |= 1_u128 << (class % 128);
     }
 
-    /// True if they have a class in common.
+    /// True if the two have a class in common.
     pub fn meets(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
@@ -27,7 +27,7 @@ impl Classes {
         self.0 >> (class % 128) & 1 == 1
     }
 
-    /// True if there is none.
+    /// True if it contains no class.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -53,13 +53,13 @@ struct Tables {
     who: Vec<Row>,
 }
 
-/// One table: its words and what class each belongs to.
+/// One table: its words, each with the class it belongs to.
 #[derive(Debug, Default)]
 struct Table {
     names: Vec<String>,
     words: Vec<(String, Class)>,
     finder: Option<AhoCorasick>,
-    /// Parts of names such as `input_list` count, too.
+    /// Parts of names such as `input_list` count as well.
     in_names: bool,
 }
 
@@ -70,7 +70,7 @@ impl Table {
             table.words.extend(row.words.into_iter().map(|word| (word.to_ascii_lowercase(), class)));
             table.names.push(row.name);
         }
-        // A word may belong to several classes: the automaton has it once.
+        // A word may belong to several classes, but the automaton contains it once.
         table.words.sort();
         table.words.dedup();
         let mut texts: Vec<&str> = table.words.iter().map(|word| word.0.as_str()).collect();
@@ -84,19 +84,19 @@ impl Table {
         table
     }
 
-    /// The words of a line, with the place where each begins.
+    /// The words in a line, each with its position.
     fn find(&self, line: &[u8]) -> Vec<(Class, usize)> {
         self.find_all(line, |_, _| {})
     }
 
-    /// The same; `met` hears where each word begins and ends.
+    /// The same; also calls `met` with the start and end of each word.
     fn find_all(&self, line: &[u8], mut met: impl FnMut(usize, usize)) -> Vec<(Class, usize)> {
         let mut found = Vec::new();
         let Some(finder) = &self.finder else { return found };
         let mut from = 0;
         while let Some(hit) = finder.find(aho_corasick::Input::new(line).range(from..)) {
             if !self.is_border(line, hit.start(), hit.end()) {
-                // A shorter word may begin one further.
+                // A shorter word may begin one byte later.
                 from = hit.start() + 1;
                 continue;
             }
@@ -111,7 +111,7 @@ impl Table {
         found
     }
 
-    /// A word is no part of a longer one; the end of a file's name (`.dlc`) is always part of one.
+    /// True if the match is not part of a longer word. A file extension (`.dlc`) always follows a name.
     fn is_border(&self, line: &[u8], start: usize, end: usize) -> bool {
         let is_part = |c: Option<&u8>| c.is_some_and(|c| c.is_ascii_alphanumeric() || *c == b'_' && !self.in_names);
         let before = start.checked_sub(1).and_then(|at| line.get(at));
@@ -132,13 +132,13 @@ pub struct Lexicon {
     who: Table,
 }
 
-/// Both files as one.
+/// Both files, concatenated.
 const FILES: &str = concat!(include_str!("lexicon/said.toml"), "\n", include_str!("lexicon/objects.toml"));
 
 static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| {
-    // A file that does not parse is a defect that the tests find.
+    // A file that does not parse is a bug that the tests catch.
     let tables: Tables = toml::from_str(FILES).unwrap_or_default();
-    // `error_handling.cpp` and `ENCODING_UNDEFINED` say nothing of anything.
+    // `error_handling.cpp` and `ENCODING_UNDEFINED` contain no predicate.
     Lexicon {
         said: Table::new(tables.said, false),
         object: Table::new(tables.object, true),
@@ -152,12 +152,12 @@ pub fn lexicon() -> &'static Lexicon {
 }
 
 impl Lexicon {
-    /// Predicates of a line.
+    /// Predicates in a line.
     pub fn said(&self, line: &[u8]) -> Vec<(Class, usize)> {
         self.said.find(line)
     }
 
-    /// Objects of a line. Parts of a tool's name (`qnn-onnx-converter`) are none.
+    /// Objects in a line, without parts of a tool's name (`qnn-onnx-converter`).
     pub fn objects(&self, line: &[u8]) -> Vec<(Class, usize)> {
         let mut names: Vec<(usize, usize)> = Vec::new();
         self.who.find_all(line, |start, end| {
@@ -170,7 +170,7 @@ impl Lexicon {
         objects
     }
 
-    /// Speakers that a line names.
+    /// Speakers named in a line.
     pub fn who(&self, line: &[u8]) -> Vec<(Class, usize)> {
         self.who.find(line)
     }
@@ -190,27 +190,27 @@ impl Lexicon {
         self.who.class(name)
     }
 
-    /// Names of all predicates' classes.
+    /// Names of all predicate classes.
     pub fn said_names(&self) -> impl Iterator<Item = &str> {
         self.said.names.iter().map(String::as_str)
     }
 
-    /// Name of a predicate's class.
+    /// Name of a predicate class.
     pub fn said_name(&self, class: Class) -> &str {
         self.said.names.get(usize::from(class)).map_or("", String::as_str)
     }
 
-    /// Name of an object's class.
+    /// Name of an object class.
     pub fn object_name(&self, class: Class) -> &str {
         self.object.names.get(usize::from(class)).map_or("", String::as_str)
     }
 
-    /// Name of a speaker.
+    /// Name of a speaker class.
     pub fn who_name(&self, class: Class) -> &str {
         self.who.names.get(usize::from(class)).map_or("", String::as_str)
     }
 
-    /// The words that say something of one of these classes.
+    /// The words for any of these predicate classes.
     pub fn words_of(&self, said: Classes) -> impl Iterator<Item = &str> {
         let words = self.said.words.iter();
         words.filter(move |word| said.has(word.1)).map(|word| word.0.as_str())

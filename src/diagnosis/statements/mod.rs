@@ -1,8 +1,8 @@
-//! What a line of a log states, whatever its words: who speaks, of what, and what is said of it.
+//! What a line of a log states, whatever its wording: who speaks, about what, and what is said about it.
 //!
-//! `X not found`, `cannot find X` and `X does not exist` are one statement. The words are data (`lexicon/`); rules of the
-//! catalogue ask for statements with `says`. A clause binds a predicate to the objects near it, so that a line with two
-//! sentences makes two statements.
+//! `X not found`, `cannot find X` and `X does not exist` are one statement. The words are data (`lexicon/`);
+//! rules of the catalogue match statements with `says`. A clause binds a predicate to the objects near it, so
+//! that a line with two sentences makes two statements.
 
 mod codes;
 mod level;
@@ -12,24 +12,24 @@ pub use codes::{Decoded, decode, of_systems};
 pub use level::{Level, level};
 pub use lexicon::{Class, Classes, lexicon};
 
-/// Words between a predicate and an object that still belong together.
+/// Farthest distance, in words, between a predicate and an object that belong together.
 const REACH_WORDS: usize = 10;
-/// Words of a line that are looked at; what is longer is a dump and no sentence.
+/// Words of a line that are read; a longer line is a dump and not a sentence.
 const MOST_WORDS: usize = 400;
-/// Bytes of a line that are looked at.
+/// Bytes of a line that are read.
 const MOST_BYTES: usize = 4096;
 
 /// One predicate and the objects near it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Statement {
-    /// What is said.
+    /// The predicate.
     pub said: Class,
-    /// Of what: all objects of the clause that are near enough.
+    /// Its objects: all those of the clause that are near enough.
     pub of: Classes,
 }
 
 impl Statement {
-    /// In the lexicon's words: `missing: model, input`.
+    /// The statement in the lexicon's words: `missing: model, input`.
     pub fn shown(&self) -> String {
         let lexicon = lexicon();
         let of: Vec<&str> = self.of.iter().map(|class| lexicon.object_name(class)).collect();
@@ -41,9 +41,9 @@ impl Statement {
 /// What one line states.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Statements {
-    /// How grave the line calls itself.
+    /// The severity that the line claims.
     pub level: Level,
-    /// Who speaks, as far as the line says.
+    /// Who speaks, if the line says so.
     pub who: Classes,
     /// In the order of the line.
     pub list: Vec<Statement>,
@@ -51,7 +51,7 @@ pub struct Statements {
     is_text: bool,
 }
 
-/// A word of the lexicon in a line.
+/// A word of the lexicon found in a line.
 #[derive(Debug, Clone, Copy)]
 struct Found {
     class: Class,
@@ -96,19 +96,19 @@ impl Statements {
         statements
     }
 
-    /// True if the line states something bad of something.
+    /// True if the line states that something is wrong.
     pub fn is_failure(&self) -> bool {
         !self.is_text && !matches!(self.level, Level::Info | Level::Debug) && !self.list.is_empty()
     }
 }
 
-/// True for a line of source code or of prose: logs hold both, and neither says what happened.
+/// True for a line of source code or prose: logs contain both, and neither says what happened.
 fn is_text(line: &[u8]) -> bool {
     let line = line.trim_ascii();
     let has = |part: &str| memchr::memmem::find(line, part.as_bytes()).is_some();
     let ends = |ends: &[&str]| ends.iter().any(|end| line.ends_with(end.as_bytes()));
     let starts = |starts: &[&str]| starts.iter().any(|start| line.starts_with(start.as_bytes()));
-    // A message may end with what it lists: `Unsupported nodes: { name: a }`.
+    // A message may end with a list: `Unsupported nodes: { name: a }`.
     let lists = line.ends_with(b"}") && line.len() > 3 && !has(";") && !has("\":") && !has("=");
     let code = (ends(&[";", "{", "}", ")]", "||", "&&", "\\"]) && !lists)
         || has(">/dev/null")
@@ -128,7 +128,7 @@ fn is_text(line: &[u8]) -> bool {
 
 /// Where words and clauses begin.
 struct Places {
-    /// First byte of each word, with its clause.
+    /// Position of each word's first byte, with the number of its clause.
     words: Vec<(usize, usize)>,
 }
 
@@ -138,7 +138,7 @@ impl Places {
         let (mut clause, mut in_word) = (0, false);
         for (at, byte) in line.iter().enumerate() {
             if byte.is_ascii_whitespace() {
-                // `a; b`, `a. b`: but not the point of `1.2` or of `libx.so.1`.
+                // `a; b` and `a. b` end a clause, the point in `1.2` or `libx.so.1` does not.
                 let before = at.checked_sub(1).map(|at| line[at]);
                 if in_word && matches!(before, Some(b';' | b'.' | b'!' | b'?')) {
                     clause += 1;
@@ -155,7 +155,7 @@ impl Places {
         Self { words }
     }
 
-    /// Number of the word in which `at` lies, and its clause.
+    /// Index of the word that contains `at`, and its clause.
     fn at(&self, at: usize) -> Option<(usize, usize)> {
         let index = self.words.partition_point(|word| word.0 <= at).checked_sub(1)?;
         self.words.get(index).map(|word| (index, word.1))

@@ -1,13 +1,13 @@
-//! QNN context binaries of a program's delegates.
+//! QNN context binaries in a program's delegates.
 
 use crate::models::source::{ContextSite, EmbeddedContext, SourceError, SourceFile, Span, Table};
 
-/// Name of QNN's delegate.
+/// Name of the QNN delegate.
 const QNN: &str = "QnnBackend";
-/// The delegate's prefix of the binary: this number, a signature, the binary's size, and zeros.
+/// Start of the delegate's frame around the binary: this number, a signature, the binary's size, and zeros.
 const FRAME_MAGIC: u32 = 0x5678_abcd;
 const FRAME_BYTES: u64 = 256;
-/// Where the size stands in it.
+/// Offset of the size in the frame.
 const FRAME_SIZE_AT: u64 = 12;
 
 /// Adds the binaries of the plan's QNN delegates.
@@ -65,7 +65,7 @@ fn segment_base(file: &SourceFile) -> Result<u64, SourceError> {
     Ok(header[16..24].iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte)))
 }
 
-/// The binary in the delegate's data: after a frame, or bare.
+/// The binary in the delegate's data, with or without a frame around it.
 fn unframed(file: &SourceFile, span: Span) -> Result<Span, SourceError> {
     let mut frame = [0; 20];
     if span.len < FRAME_BYTES || span.end() > file.size() {

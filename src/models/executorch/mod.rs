@@ -1,7 +1,7 @@
-//! Programs of ExecuTorch (.pte), read without its runtime: a FlatBuffer with data segments behind it.
+//! ExecuTorch programs (.pte), read without the runtime: a FlatBuffer followed by data segments.
 //!
-//! Slots are those of `program.fbs` (identifier `ET12`). A call lists what it reads and what it writes together, so all of it
-//! stands in the inputs of a node here.
+//! Slots are those of `program.fbs` (identifier `ET12`). A call lists everything it reads and writes
+//! together, so all of it appears as inputs of the node here.
 
 mod contexts;
 
@@ -10,11 +10,11 @@ use super::source::{
     SourceValue, Storage, Table,
 };
 
-/// Domain of calls of a delegate.
+/// Domain of delegate calls.
 const DELEGATE: &str = "delegate";
-/// Number of tensors among the kinds of values.
+/// Number of the value kind "tensor".
 const TENSOR: u8 = 5;
-/// Numbers of the kinds of instructions.
+/// Numbers of the instruction kinds.
 const KERNEL_CALL: u8 = 1;
 const DELEGATE_CALL: u8 = 2;
 
@@ -116,7 +116,7 @@ fn values(plan: &Table<'_>, graph: &mut SourceGraph) -> Result<Vec<String>, Sour
                 nested,
             });
         } else {
-            // Sizes of a dynamic tensor are bounds, if anything.
+            // The sizes of a dynamic tensor are upper bounds at best.
             let is_static = tensor.u8(8, 0)? == 0;
             let dim = |&size: &i32| u64::try_from(size).ok().filter(|_| is_static).map_or(Dim::Unknown, Dim::Known);
             let shape = Some(sizes.iter().map(dim).collect());

@@ -1,23 +1,23 @@
-//! QNN context binaries of EPContext nodes.
+//! QNN context binaries in EPContext nodes.
 
 use crate::models::source::{
     AttributeValue, ContextSite, EmbeddedContext, SourceError, SourceFile, SourceGraph, SourceNode, beside,
 };
 
-/// The binaries that the model's EPContext nodes contain or name, each once.
+/// The binaries that the model's EPContext nodes contain or refer to, each once.
 pub fn find(file: &SourceFile, graph: &SourceGraph) -> Result<Vec<EmbeddedContext>, SourceError> {
     let mut found: Vec<EmbeddedContext> = Vec::new();
     let mut sharing = Vec::new();
     for node in graph.nodes.iter().filter(|node| is_qnn(node)) {
         let partition = node.text("partition_name").filter(|name| !name.is_empty()).unwrap_or(&node.name).to_owned();
-        // Such a node runs a graph of a binary that another node holds.
+        // Such a node runs a graph from another node's binary.
         if node.int("main_context") == Some(0) {
             sharing.push(partition);
             continue;
         }
         one(file, node, partition)?.add_to(&mut found, file)?;
     }
-    // The operator's description has them belong to the one main node.
+    // By the operator's specification they belong to the single main node.
     match found.first_mut() {
         Some(first) => first.partitions.append(&mut sharing),
         None if sharing.is_empty() => {}
@@ -45,7 +45,7 @@ fn one(file: &SourceFile, node: &SourceNode, partition: String) -> Result<Embedd
         let problem = "the node has no ep_cache_context".to_owned();
         return Ok(EmbeddedContext::absent(file.path(), name, site, partitions, sdk, problem));
     };
-    // The operator's default is 1: the binary itself.
+    // The operator's default is 1: the binary itself is embedded.
     if node.int("embed_mode").unwrap_or(1) == 1 {
         return EmbeddedContext::look(file, *span, name, site, partitions, sdk);
     }

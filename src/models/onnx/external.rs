@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// Checks every externally stored tensor.
 pub fn check(file: &SourceFile, graph: &SourceGraph) -> Result<Vec<ExternalFile>, SourceError> {
-    // Each file is examined once: large models keep thousands of tensors in one.
+    // Each file is checked once: large models store thousands of tensors in one.
     let mut files: BTreeMap<&str, (ExternalFile, Result<PathBuf, String>)> = BTreeMap::new();
     for constant in &graph.constants {
         let Storage::External { file: name, offset, len } = &constant.storage else { continue };

@@ -7,11 +7,11 @@ use crate::models::source::{
     Subgraph,
 };
 
-/// How deep graphs may be nested in nodes.
+/// Deepest nesting of graphs in nodes.
 const MOST_DEPTH: u32 = 32;
-/// Maximum values kept of a list attribute.
+/// Most values kept of a list attribute.
 const KEPT_VALUES: usize = 64;
-/// Longest attribute text kept, bytes; longer ones are data.
+/// Longest attribute text kept, in bytes; longer ones are data.
 const KEPT_TEXT: u64 = 4096;
 
 /// Reads a `GraphProto` into `graph`.
@@ -49,7 +49,7 @@ pub fn read(mut message: Message<'_>, graph: &mut SourceGraph, depth: u32) -> Re
 fn node(mut message: Message<'_>, graph: &mut SourceGraph, depth: u32) -> Result<(), SourceError> {
     let file = message.file;
     let mut node = SourceNode { index: graph.nodes.len(), ..SourceNode::default() };
-    // Attributes come before the name in some files, and graphs in them are known by the node's name.
+    // Some files have attributes before the name, and graphs in attributes are identified by the node's name.
     let mut attributes = Vec::new();
     loop {
         let at = message.at();
@@ -79,12 +79,12 @@ fn node(mut message: Message<'_>, graph: &mut SourceGraph, depth: u32) -> Result
     Ok(())
 }
 
-/// ONNX's own domain has two spellings.
+/// Normalises the two spellings of ONNX's own domain.
 pub fn domain(name: String) -> String {
     if name == "ai.onnx" { String::new() } else { name }
 }
 
-/// Reads an `AttributeProto`; a reference to a function's parameter does not count.
+/// Reads an `AttributeProto`; references to a function's parameters are ignored.
 fn attribute(
     mut message: Message<'_>,
     graph: &mut SourceGraph,
@@ -125,7 +125,7 @@ fn attribute(
                 }
             }
             (20, Field::Varint(number)) => kind = number,
-            // Lists of tensors and sparse tensors hold data as well.
+            // Lists of tensors and sparse tensors contain data as well.
             (10, _) => graph.constants.push(constant(Message::of(file, field, at)?, true)?),
             (22 | 23, _) => graph.constants.push(sparse(Message::of(file, field, at)?, true)?),
             _ => {}
@@ -135,7 +135,7 @@ fn attribute(
         let nodes = nested(Message::of(file, field, at)?, graph, node, &name, depth)?;
         value = Some(AttributeValue::Graph(nodes));
     }
-    // Some writers leave out what is zero or empty; then the type tells what it would have been.
+    // Some writers omit a zero or empty value; then the type determines what it is.
     let value = value.unwrap_or(match kind {
         _ if int_count > 0 => AttributeValue::Ints(int_count, kept_ints),
         _ if float_count > 0 => AttributeValue::Floats(float_count, kept_floats),
@@ -152,7 +152,7 @@ fn attribute(
     Ok((!name.is_empty()).then_some(Attribute { name, value }))
 }
 
-/// Counts a graph in a node; its constants belong to the model as any others.
+/// Counts the nodes of a graph in a node; its constants belong to the model like any others.
 fn nested(
     message: Message<'_>,
     graph: &mut SourceGraph,
@@ -179,7 +179,7 @@ pub fn loose_nodes(file: &SourceFile, nodes: &[(u64, Field)], graph: &mut Source
     Ok(count)
 }
 
-/// Merges the contents of a nested graph: constants, and graphs further inside.
+/// Merges the contents of a nested graph: its constants, and graphs nested deeper.
 fn absorb(graph: &mut SourceGraph, mut inner: SourceGraph) {
     graph.subgraphs.append(&mut inner.subgraphs);
     graph.constants.append(&mut inner.constants);

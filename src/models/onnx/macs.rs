@@ -2,7 +2,7 @@
 
 use crate::models::source::{ShapeIndex, SourceNode, product};
 
-/// Op types that multiply matrices in ways that are not derived here, or run other graphs.
+/// Op types that multiply matrices in ways that are not derived here, or that run other graphs.
 const NOT_DERIVED: [&str; 16] = [
     "Attention",
     "DFT",
@@ -21,7 +21,8 @@ const NOT_DERIVED: [&str; 16] = [
     "Scan",
     "SequenceMap",
 ];
-/// Op types of other domains whose counts are those of ONNX's own ops of these names, or that multiply no matrices.
+/// Op types of other domains whose counts equal those of the ONNX ops with the same names, or that multiply
+/// no matrices.
 const KNOWN_ELSEWHERE: [&str; 12] = [
     "BiasGelu",
     "DequantizeLinear",
@@ -37,21 +38,22 @@ const KNOWN_ELSEWHERE: [&str; 12] = [
     "SkipSimplifiedLayerNormalization",
 ];
 
-/// Those of one node, if its shapes are known.
+/// Multiply-accumulates of one node, if its shapes are known.
 pub fn of(node: &SourceNode, shapes: &ShapeIndex<'_>) -> Option<u64> {
     let input = |index: usize| shapes.input(node, index);
     let output = || shapes.output_elements(node);
     let op_type = node.op_type.as_str();
     if !node.domain.is_empty() && !KNOWN_ELSEWHERE.contains(&op_type) {
-        // A matrix with packed weights says its depth itself.
+        // A matrix with packed weights states its depth itself.
         let depth = if op_type == "MatMulNBits" { node.int("K") } else { None };
         return output()?.checked_mul(u64::try_from(depth?).ok()?);
     }
     match op_type {
-        // Weights are [out, in per group, window...]: every output element is a sum over a window of its group.
+        // Weights are [out, in per group, window...]: every output element is a sum over a window of its
+        // group.
         "Conv" | "ConvInteger" | "FusedConv" => output()?.checked_mul(product(input(1)?.get(1..)?)?),
         "QLinearConv" => output()?.checked_mul(product(input(3)?.get(1..)?)?),
-        // Weights are [in, out per group, window...]: every input element is spread over that.
+        // Weights are [in, out per group, window...]: every input element is spread over such a window.
         "ConvTranspose" => product(&input(0)?)?.checked_mul(product(input(1)?.get(1..)?)?),
         "Gemm" => {
             let left = input(0)?;

@@ -1,7 +1,7 @@
-//! ONNX models, read without ONNX Runtime: a protobuf message of which names, shapes and sizes are kept.
+//! ONNX models, read without ONNX Runtime: a protobuf message, of which names, shapes and sizes are kept.
 //!
-//! Field numbers are those of `onnx.proto` (IR version 13). Unknown fields are skipped, so newer files are read as far as they
-//! are the same.
+//! Field numbers are those of `onnx.proto` (IR version 13). Unknown fields are skipped, so newer files are
+//! readable as far as they are the same.
 
 mod contexts;
 mod external;
@@ -23,11 +23,11 @@ use super::source::{
 };
 use std::collections::{BTreeMap, HashSet};
 
-/// Largest IR version that a file counts as an ONNX model with; today's is 13.
+/// Largest IR version for which a file counts as an ONNX model; the current one is 13.
 const PLAUSIBLE_IR: u64 = 100;
 
-/// True if the file is an ONNX model, whole or damaged: its fields are those of a `ModelProto`, and one of them is the graph, or
-/// the first is the IR version.
+/// True if the file is an ONNX model, intact or damaged: its fields are those of a `ModelProto`, and one of
+/// them is the graph or the first is the IR version.
 pub fn looks_like(file: &SourceFile) -> Result<bool, SourceError> {
     let mut message = Message::new(file, file.whole());
     let (mut fields, mut has_version, mut has_graph) = (0u32, false, false);
@@ -52,14 +52,15 @@ pub fn looks_like(file: &SourceFile) -> Result<bool, SourceError> {
                 }
                 fields += 1;
             }
-            // A file that is cut in the middle still begins as one.
+            // A truncated file still starts like a model.
             Err(SourceError::Damaged { .. }) => return Ok(has_version && fields > 1 || is_cut(file)?),
             Err(error) => return Err(error),
         }
     }
 }
 
-/// True if the file begins with an IR version and then a field that goes beyond its end, as the graph of a cut file does.
+/// True if the file starts with an IR version followed by a field that extends past its end, like the graph
+/// of a truncated file.
 fn is_cut(file: &SourceFile) -> Result<bool, SourceError> {
     let mut start = [0; 3];
     if file.size() < 3 {
@@ -109,14 +110,14 @@ pub fn read(file: &SourceFile, dimensions: &[(String, u64)]) -> Result<SourceMod
     Ok(model)
 }
 
-/// Tensors in attributes, as Constant nodes have them, are constants as any others.
+/// Tensors in attributes, such as those of Constant nodes, are constants like any others.
 fn keep_attribute_tensors(graph: &mut SourceGraph) {
     let mut found = Vec::new();
     for node in &graph.nodes {
         for attribute in &node.attributes {
             if let AttributeValue::Tensor(tensor) = &attribute.value {
                 let mut tensor = (**tensor).clone();
-                // What a Constant node writes is that tensor.
+                // The output of a Constant node is that tensor.
                 if node.op_type == "Constant"
                     && let Some(output) = node.outputs.first()
                 {
@@ -130,7 +131,7 @@ fn keep_attribute_tensors(graph: &mut SourceGraph) {
     graph.constants.append(&mut found);
 }
 
-/// Before IR version 4 constants had to be listed as inputs, too; nobody gives them.
+/// Before IR version 4, constants also had to be listed as inputs; nobody supplies them.
 fn drop_initialised_inputs(graph: &mut SourceGraph) {
     let constants: HashSet<&str> =
         graph.constants.iter().filter(|constant| !constant.nested).map(|constant| constant.name.as_str()).collect();
@@ -182,7 +183,7 @@ fn opset(mut message: Message<'_>) -> Result<Opset, SourceError> {
     Ok(opset)
 }
 
-/// Reads a `FunctionProto`: its nodes are counted, and the tensors in them belong to the model.
+/// Reads a `FunctionProto`: counts its nodes; the tensors in them belong to the model.
 fn function(mut message: Message<'_>, model: &mut SourceGraph) -> Result<Function, SourceError> {
     let file = message.file;
     let mut function = Function { domain: String::new(), name: String::new(), nodes: 0 };

@@ -1,24 +1,24 @@
-//! Names for nodes that have none: a copy of a model in which every node has one, so that it can be followed through whatever is
-//! made of it.
+//! Names nameless nodes: writes a copy of a model in which every node has a name, so that it can be traced
+//! through conversion.
 
 use super::wire::{Field, Message};
 use crate::models::source::{SourceError, SourceFile, SourceNode, Span};
 use std::io::Write;
 use std::path::Path;
 
-/// Numbers of fields: the graph of a model, a node of a graph, name and operator of a node.
+/// Field numbers: the graph of a model, a node of a graph, name and operator of a node.
 const GRAPH: u32 = 7;
 const NODE: u32 = 1;
 const NAME: u32 = 3;
 const OP_TYPE: u32 = 4;
 
-/// A part of the copy.
+/// A piece of the copy.
 enum Piece {
     Same(Span),
     New(Vec<u8>),
 }
 
-/// The parts of a copy in which each node has a name; nothing where each has one already.
+/// The pieces of a copy in which each node has a name.
 pub struct Named {
     file: SourceFile,
     pieces: Vec<Piece>,
@@ -28,7 +28,7 @@ impl Named {
     /// Reads the model, without its data.
     ///
     /// # Errors
-    /// A file that cannot be read, or is no ONNX model.
+    /// The file cannot be read, or is not an ONNX model.
     pub fn of(model: &Path) -> Result<Option<Self>, SourceError> {
         let file = SourceFile::open(model, "ONNX model")?;
         let mut pieces = Vec::new();
@@ -55,7 +55,7 @@ impl Named {
     /// Writes the copy.
     ///
     /// # Errors
-    /// A file that cannot be read any more, or no room.
+    /// The file can no longer be read, or there is no space left.
     pub fn write(&self, mut out: impl Write) -> Result<(), SourceError> {
         let io = |source| SourceError::Io { path: self.file.path().to_owned(), source };
         for piece in &self.pieces {
@@ -68,7 +68,8 @@ impl Named {
     }
 }
 
-/// The parts of a graph, and by how many bytes it grows. `nodes` counts those of all graphs of the model.
+/// The pieces of a graph, and by how many bytes it grows. `nodes` counts the nodes in all graphs of the
+/// model.
 fn graph(file: &SourceFile, span: Span, nodes: &mut usize) -> Result<(Vec<Piece>, u64), SourceError> {
     let mut pieces = Vec::new();
     let (mut same, mut added) = (span.at, 0);
@@ -110,7 +111,7 @@ fn nameless(file: &SourceFile, node: Span) -> Result<Option<String>, SourceError
     Ok(Some(op_type))
 }
 
-/// Number and length of a field of bytes.
+/// Header of a bytes field: number and length.
 fn head(number: u32, length: u64) -> Vec<u8> {
     let mut out = Vec::new();
     for mut value in [u64::from(number << 3 | 2), length] {
@@ -160,7 +161,7 @@ mod tests {
         let (old, new) = (read(&from), read(&to));
         let names: Vec<&str> = new.graphs[0].nodes.iter().map(|node| node.name.as_str()).collect();
         assert_eq!(names, ["Relu #0", "kept", "Neg #2"]);
-        // They are called as before.
+        // Their labels are the same as before.
         let labels: Vec<String> = old.graphs[0].nodes.iter().map(SourceNode::label).collect();
         assert_eq!(labels, names);
         assert_eq!((new.opsets.clone(), &new.graphs[0].name), (old.opsets.clone(), &old.graphs[0].name));

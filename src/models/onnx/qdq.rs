@@ -1,12 +1,12 @@
-//! How much of an ONNX model is quantised: by pairs of QuantizeLinear and DequantizeLinear around a node, or by ops that compute
-//! on integers themselves.
+//! How much of an ONNX model is quantised: by pairs of QuantizeLinear and DequantizeLinear around a node, or
+//! by ops that compute on integers directly.
 
 use crate::models::source::{Constant, ElementType, QuantizationSummary, SourceGraph, SourceNode, islands};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Ops whose weights have to be quantised for the op to be.
+/// Ops that count as quantised only if their weights are.
 const WEIGHTED: [&str; 4] = ["Conv", "ConvTranspose", "Gemm", "MatMul"];
-/// Activations that become a part of the op before them, so that no pair stands between the two.
+/// Activations that are fused into the op before them, so that no pair stands between the two.
 const FUSED: [&str; 2] = ["Clip", "Relu"];
 
 struct Net<'a> {
@@ -24,12 +24,12 @@ fn dequantizes(node: &SourceNode) -> bool {
     node.op_type == "DequantizeLinear"
 }
 
-/// Ops that take and give integers.
+/// Ops that read and write integers.
 fn is_integer_op(node: &SourceNode) -> bool {
     node.op_type.starts_with("QLinear") || node.op_type.ends_with("Integer")
 }
 
-/// What is said of the model; nothing if nothing in it is quantised.
+/// The quantisation summary of the model; `None` if nothing in it is quantised.
 pub fn summary(graph: &SourceGraph) -> Option<QuantizationSummary> {
     let net = Net::new(graph);
     if !graph.nodes.iter().any(|node| quantizes(node) || dequantizes(node) || is_integer_op(node)) {
@@ -51,7 +51,7 @@ pub fn summary(graph: &SourceGraph) -> Option<QuantizationSummary> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum QdqVerdict {
-    /// It does not compute on real numbers.
+    /// Does not compute on real numbers.
     Other,
     Quantized,
     Float,
@@ -86,7 +86,7 @@ impl<'a> Net<'a> {
         self.readers.get(name).into_iter().flatten().map(|&index| &self.graph.nodes[index])
     }
 
-    /// Values that hold quantised integers: of QuantizeLinear, and of what only moves them.
+    /// Values that contain quantised integers: from QuantizeLinear, and from ops that only move them.
     fn integers(&self) -> HashSet<&'a str> {
         let mut found: HashSet<&str> = HashSet::new();
         for node in &self.graph.nodes {
@@ -118,10 +118,10 @@ impl<'a> Net<'a> {
             || node.outputs.iter().any(|name| self.readers(name).any(quantizes));
         if !has_pair {
             if outputs.iter().flatten().any(|dtype| dtype.is_float()) {
-                // Whatever feeds or follows it, a fused activation is judged with its op.
+                // A fused activation is judged with its op, whatever feeds or follows it.
                 return if self.is_fused_tail(node) { self.tail_verdict(node) } else { self.float_or_fused(node) };
             }
-            // Arithmetic on shapes has integers throughout; truth values are not computed on either.
+            // Shape arithmetic uses integers throughout; booleans do not count as computation either.
             return if outputs.iter().all(Option::is_some) { QdqVerdict::Other } else { QdqVerdict::Undecided };
         }
         let reads = self.reads_quantized(node, &activations) || self.is_fused_tail(node);
@@ -138,11 +138,12 @@ impl<'a> Net<'a> {
         activations.iter().all(|name| of_pair(name)) && node.inputs.iter().take(weights).all(|name| of_pair(name))
     }
 
-    /// Everybody who reads the value quantises it first, or it goes through one activation that is a part of the op.
+    /// True if all readers of the value quantise it first, or if it passes through one activation that is
+    /// fused into the op.
     fn is_requantized(&self, name: &str) -> bool {
         let mut readers = self.readers(name);
         if readers.clone().all(quantizes) {
-            // The model's own outputs stay float when nobody reads them.
+            // Outputs of the model stay float if nothing reads them.
             return readers.next().is_some() || !self.graph.outputs.iter().any(|output| output == name);
         }
         match (readers.next(), readers.next()) {
@@ -153,7 +154,7 @@ impl<'a> Net<'a> {
         }
     }
 
-    /// An activation between an op and the QuantizeLinear behind both.
+    /// An activation between an op and the QuantizeLinear after both.
     fn is_fused_tail(&self, node: &SourceNode) -> bool {
         let head = node.inputs.first().and_then(|name| self.writer(name));
         FUSED.contains(&node.op_type.as_str())
@@ -172,11 +173,11 @@ impl<'a> Net<'a> {
         }
     }
 
-    /// A node without pairs of its own: float, unless it is the head of a fused pair with constants only.
+    /// A node without a pair of its own: float, unless it reads only constants.
     fn float_or_fused(&self, node: &SourceNode) -> QdqVerdict {
         let reads_nothing =
             node.inputs.iter().all(|name| name.is_empty() || self.constants.contains_key(name.as_str()));
-        // Constants that are computed once, at loading, are no part of an inference.
+        // Constants that are computed once at load time are not part of an inference.
         if reads_nothing { QdqVerdict::Other } else { QdqVerdict::Float }
     }
 

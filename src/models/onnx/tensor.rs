@@ -1,16 +1,16 @@
-//! Tensors of an ONNX model: everything but their data.
+//! Tensors of an ONNX model, except for their data.
 
 use super::wire::{Field, Message, floats, ints};
 use crate::models::source::{Constant, ElementType, Small, SourceError, SourceFile, Span, Storage};
 
-/// Most dimensions of a tensor; frameworks stop at 8 or 32.
+/// Highest rank of a tensor; frameworks stop at 8 or 32.
 const MOST_DIMENSIONS: usize = 64;
-/// Elements of constants that are kept: shapes, axes, pads and the like have no more.
+/// Number of elements up to which a constant's values are kept: shapes, axes, pads and the like have no more.
 const SMALL: usize = 64;
-/// Longest encoding of so many integers, each at most ten bytes.
+/// Longest encoding of that many integers, in bytes: each takes at most ten.
 const SMALL_BYTES: u64 = 10 * SMALL as u64;
 
-/// What was found of a tensor's data.
+/// What was found out about a tensor's data.
 #[derive(Default)]
 struct Data {
     raw: Option<Span>,
@@ -64,12 +64,12 @@ pub fn constant(mut message: Message<'_>, nested: bool) -> Result<Constant, Sour
     Ok(Constant { name, dtype, shape, bytes, storage, small, quantization: None, nested })
 }
 
-/// True for a value that stands alone, and for few packed ones: those of weights are not read.
+/// True for a single value and for a few packed ones; those of weights are not read.
 fn is_small(field: Field) -> bool {
     field.span().is_none_or(|span| span.len <= SMALL_BYTES)
 }
 
-/// Text of a field.
+/// The text in a field.
 pub fn text(file: &SourceFile, field: Field) -> Result<String, SourceError> {
     field.span().map_or_else(|| Ok(String::new()), |span| file.text(span))
 }
@@ -87,7 +87,7 @@ pub fn entry(mut message: Message<'_>) -> Result<(String, String), SourceError> 
     Ok((key, value))
 }
 
-/// Where the data is that these entries speak of.
+/// Location of the data that these entries describe.
 fn external(file: &SourceFile, at: u64, name: &str, entries: &[(String, String)]) -> Result<Storage, SourceError> {
     let (mut location, mut offset, mut len) = (None, 0, None);
     for (key, value) in entries {
@@ -106,7 +106,7 @@ fn external(file: &SourceFile, at: u64, name: &str, entries: &[(String, String)]
     Ok(Storage::External { file: location.ok_or_else(nowhere)?, offset, len })
 }
 
-/// Values of a small tensor of integers or float32.
+/// Values of a small integer or float32 tensor.
 fn small(
     file: &SourceFile,
     dtype: Option<ElementType>,
@@ -142,7 +142,7 @@ fn small(
     })
 }
 
-/// Reads a `SparseTensorProto`: it takes what its values and its indices take.
+/// Reads a `SparseTensorProto`: its size is that of its values and its indices.
 pub fn sparse(mut message: Message<'_>, nested: bool) -> Result<Constant, SourceError> {
     let file = message.file;
     let begun = message.at();

@@ -1,12 +1,12 @@
-//! Protobuf's wire format, read from a file field by field: nested messages are parts of the file, and what nobody asks for is
-//! skipped without being read.
+//! Protobuf's wire format, read from a file field by field: nested messages are ranges of the file, and
+//! fields that nobody needs are skipped without being read.
 
 use crate::models::source::{SourceError, SourceFile, Span};
 
 /// Value of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Field {
-    /// An integer, as it is stored.
+    /// An integer as stored.
     Varint(u64),
     /// Eight bytes.
     Fixed64(u64),
@@ -17,18 +17,18 @@ pub enum Field {
 }
 
 impl Field {
-    /// An integer; nothing if it is something else.
+    /// The integer; `None` if it is something else.
     pub fn int(self) -> Option<i64> {
         if let Self::Varint(value) = self { Some(value.cast_signed()) } else { None }
     }
 
-    /// A part of the file.
+    /// The range in the file; `None` if it is something else.
     pub fn span(self) -> Option<Span> {
         if let Self::Bytes(span) = self { Some(span) } else { None }
     }
 }
 
-/// A message, as far as it has been read.
+/// A message and the position up to which it has been read.
 #[derive(Debug, Clone, Copy)]
 pub struct Message<'a> {
     /// The file.
@@ -38,12 +38,12 @@ pub struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// The message in this part of the file.
+    /// The message in this range of the file.
     pub fn new(file: &'a SourceFile, span: Span) -> Self {
         Self { file, at: span.at, end: span.end() }
     }
 
-    /// The same for a field that has to be a message.
+    /// The message in a field; an error if the field is something else.
     pub fn of(file: &'a SourceFile, field: Field, at: u64) -> Result<Self, SourceError> {
         field
             .span()
@@ -51,7 +51,7 @@ impl<'a> Message<'a> {
             .ok_or_else(|| file.damaged(at, "a message is encoded as a number"))
     }
 
-    /// Where the next field begins.
+    /// Position of the next field.
     pub fn at(&self) -> u64 {
         self.at
     }
@@ -86,7 +86,7 @@ impl<'a> Message<'a> {
         Ok(span)
     }
 
-    /// The next field and its number; nothing at the end.
+    /// The next field and its number; `None` at the end.
     pub fn next(&mut self) -> Result<Option<(u32, Field)>, SourceError> {
         if self.at >= self.end {
             return Ok(None);
@@ -119,8 +119,8 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Integers of a repeated field, which stand in packed form or one by one. At most `limit` are kept; returns how many there
-/// are.
+/// Reads the integers of a repeated field, packed or single. Keeps at most `limit` of them; returns how many
+/// there are.
 pub fn ints(file: &SourceFile, field: Field, at: u64, limit: usize, kept: &mut Vec<i64>) -> Result<u64, SourceError> {
     match field {
         Field::Varint(value) => {

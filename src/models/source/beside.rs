@@ -1,15 +1,15 @@
-//! Files named by a model, which must lie in its folder.
+//! Files named by a model, which have to be in its folder.
 
 use std::path::{Component, Path, PathBuf};
 
-/// The file that the model at `model` calls `name`, with its size; why not, in words that go behind its name, if it is not there
-/// or leads out of the model's folder.
+/// The file that the model at `model` refers to as `name`, with its size. If it is absent or outside the
+/// model's folder, the error is the reason, worded to follow the file's name.
 pub fn beside(model: &Path, name: &str) -> Result<(PathBuf, u64), String> {
     let inside = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
     if name.is_empty() {
         return Err("which has no name".to_owned());
     }
-    // Backslashes are folders where the model may have been made.
+    // Backslashes are separators where the model may have been created.
     let leads_out = !Path::new(name).components().all(inside) || name.split('\\').any(|part| part == "..");
     if leads_out {
         return Err("which is outside the model's folder".to_owned());
@@ -26,8 +26,8 @@ pub fn beside(model: &Path, name: &str) -> Result<(PathBuf, u64), String> {
     if !metadata.is_file() {
         return Err("which is not a file".to_owned());
     }
-    // Caches of model hubs link model and data to one store of blobs: leading from the model's folder to that of the file that
-    // the model itself is linked to is fine, anywhere else is not.
+    // Caches of model hubs link the model and its data to a common store of blobs: a link from the model's
+    // folder into the folder of the model's own link target is fine, any other is not.
     let real = path.canonicalize().map_err(|error| format!("which cannot be read: {error}"))?;
     let homes =
         [folder.canonicalize().ok(), model.canonicalize().ok().and_then(|real| Some(real.parent()?.to_owned()))];
@@ -67,7 +67,7 @@ mod tests {
         ] {
             assert!(beside(&model, name).unwrap_err().contains(words), "{name}");
         }
-        // As in the cache of a model hub.
+        // As in a model hub's cache.
         std::fs::create_dir_all(at("hub/blobs")).unwrap();
         std::fs::write(at("hub/blobs/1"), "model").unwrap();
         std::fs::write(at("hub/blobs/2"), "data").unwrap();

@@ -1,12 +1,13 @@
-//! Limits the memory for a file, whatever it claims to contain.
+//! Limits the memory used for a file, whatever it claims to contain.
 
 use std::cell::Cell;
 
-/// Allowance for small files: many entries may share names, which makes the model larger than its file.
+/// Allowance for small files, in bytes: many entries may share names, which makes the model larger than its
+/// file.
 const BASE_BYTES: u64 = 16 << 20;
-/// Bytes in memory per byte of the file: an entry of a few bytes becomes a record of some hundred.
+/// Bytes in memory per byte of the file: an entry of a few bytes becomes a record of a few hundred.
 const PER_FILE_BYTE: u64 = 16;
-/// Absolute limit. Real models of 100,000 nodes stay below a tenth of it.
+/// Absolute limit, in bytes. Real models with 100,000 nodes stay below a tenth of it.
 const MOST_BYTES: u64 = 1 << 30;
 
 /// Remaining memory for one file.
@@ -17,13 +18,13 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// For a file of this length.
+    /// The budget for a file of this length.
     pub fn for_file(len: u64) -> Self {
         let total = len.saturating_mul(PER_FILE_BYTE).saturating_add(BASE_BYTES).min(MOST_BYTES);
         Self { total, left: Cell::new(total) }
     }
 
-    /// Takes `bytes`; returns the limit if exceeded.
+    /// Reserves `bytes`; the error is the limit if they exceed it.
     pub fn take(&self, bytes: u64) -> Result<(), u64> {
         let left = self.left.get().checked_sub(bytes).ok_or(self.total)?;
         self.left.set(left);

@@ -1,8 +1,8 @@
-//! Types of tensor elements, with the numbers that each format gives them.
+//! Types of tensor elements, with their numbers in each format.
 
 use serde::{Serialize, Serializer};
 
-/// What a tensor's elements are.
+/// Type of a tensor's elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "the names are those of the formats")]
 pub enum ElementType {
@@ -32,16 +32,16 @@ pub enum ElementType {
     String,
     Complex64,
     Complex128,
-    /// A handle, a variant or a quantised type of a framework: no numbers that a model would compute with.
+    /// A handle, a variant or a framework's quantised type: no numbers that a model would compute with.
     Opaque,
-    /// A number that the format did not have when this was written.
+    /// A number that the format did not define when this was written.
     Unknown(i32),
 }
 
 use ElementType as E;
 
-/// Each type's name, bits per element (0 if they vary), and its numbers in ONNX, TFLite and ExecuTorch; -1 where a format
-/// lacks it.
+/// Each type's name, bits per element (0 if they vary), and its numbers in ONNX, TFLite and ExecuTorch; -1 if
+/// a format lacks it.
 const TABLE: [(ElementType, &str, u32, i32, i32, i32); 26] = [
     (E::Float32, "float32", 32, 1, 0, 6),
     (E::Float16, "float16", 16, 10, 1, 5),
@@ -72,7 +72,7 @@ const TABLE: [(ElementType, &str, u32, i32, i32, i32); 26] = [
 ];
 
 impl ElementType {
-    /// From ONNX's `TensorProto.DataType`; nothing for 0, which means undefined.
+    /// From ONNX's `TensorProto.DataType`; `None` for 0, which means undefined.
     pub fn from_onnx(number: i32) -> Option<Self> {
         (number != 0).then(|| Self::numbered(number, |row| row.3))
     }
@@ -105,12 +105,12 @@ impl ElementType {
         }
     }
 
-    /// Bits of one element; nothing where they vary or are not known.
+    /// Bits per element; `None` if they vary or are unknown.
     pub fn bits(self) -> Option<u32> {
         self.row().map(|row| row.2).filter(|&bits| bits > 0)
     }
 
-    /// Bytes of so many elements, small ones packed.
+    /// Bytes for this many elements, with small ones packed.
     pub fn bytes(self, elements: u64) -> Option<u64> {
         Some(elements.checked_mul(u64::from(self.bits()?))?.div_ceil(8))
     }

@@ -6,25 +6,26 @@ use crate::files::starts_context_binary;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// Part of a binary that is searched for the build that made it; it stands in the first few kilobytes.
+/// Bytes of a binary that are searched for the build id of the SDK that made it; it is in the first few
+/// kilobytes.
 const BUILD_ID_BYTES: u64 = 64 << 10;
-/// Most binaries of one model; real ones have a handful.
+/// Most binaries in one model; real ones have a handful.
 const MOST_CONTEXTS: usize = 4096;
 
-/// Which field of the model holds the binary, or names it.
+/// The kind of field that contains the binary or its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ContextSite {
-    /// An EPContext node of ONNX Runtime.
+    /// An ONNX Runtime EPContext node.
     EpContextNode,
-    /// A delegate of an ExecuTorch program.
+    /// A delegate in an ExecuTorch program.
     Delegate,
-    /// A dispatch op of LiteRT.
+    /// A LiteRT dispatch op.
     DispatchOp,
 }
 
 impl ContextSite {
-    /// Words for people.
+    /// Name for users.
     pub fn label(self) -> &'static str {
         match self {
             Self::EpContextNode => "EPContext node",
@@ -34,29 +35,29 @@ impl ContextSite {
     }
 }
 
-/// A QNN context binary that a model carries.
+/// A QNN context binary that belongs to a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmbeddedContext {
     /// Name of the node, delegate or op.
     pub name: String,
-    /// What names it.
+    /// The kind of field that refers to it.
     pub site: ContextSite,
-    /// Partitions or graphs that use it, as the model calls them.
+    /// Partitions or graphs that use it, as named by the model.
     pub partitions: Vec<String>,
-    /// SDK that made it, as the model says or else the binary itself.
+    /// Version of the SDK that made it, from the model or else from the binary itself.
     pub sdk_version: Option<String>,
-    /// The file that it is in: the model, or one beside it.
+    /// The file that contains it: the model, or one beside it.
     pub file: PathBuf,
-    /// Where it stands in that file; empty if the model was compiled without one.
+    /// Its range in that file; empty if it is absent.
     pub span: Span,
     /// True if its first bytes are those of a context binary.
     pub recognised: bool,
-    /// Why it is not there, if it is not.
+    /// Why it is absent, if it is.
     pub problem: Option<String>,
 }
 
 impl EmbeddedContext {
-    /// Describes what stands at `span` of `file`.
+    /// Describes the binary at `span` of `file`.
     pub fn look(
         file: &SourceFile,
         span: Span,
@@ -77,7 +78,7 @@ impl EmbeddedContext {
         Ok(Self { name, site, partitions, sdk_version, file: file.path().to_owned(), span, recognised, problem: None })
     }
 
-    /// Adds this one to those that were found, unless the same part of the same file is among them.
+    /// Adds this one to those found, unless they already contain the same range of the same file.
     pub fn add_to(self, found: &mut Vec<Self>, model: &SourceFile) -> Result<(), SourceError> {
         let is_same = |known: &&mut Self| known.file == self.file && known.span == self.span && known.problem.is_none();
         if let Some(known) = found.iter_mut().find(is_same).filter(|_| self.problem.is_none()) {
@@ -91,7 +92,7 @@ impl EmbeddedContext {
         Ok(())
     }
 
-    /// One that the model speaks of, but that is not there.
+    /// A binary that the model refers to but that does not exist.
     pub fn absent(
         file: &Path,
         name: String,

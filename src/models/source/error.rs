@@ -24,7 +24,7 @@ pub enum SourceError {
 }
 
 impl SourceError {
-    /// What to do about it.
+    /// How to fix it.
     pub fn advice(&self) -> Option<&'static str> {
         match self {
             Self::External { .. } => {

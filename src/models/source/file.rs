@@ -1,4 +1,4 @@
-//! A model file read in blocks at any position, in constant memory and never beyond its end.
+//! Reads a model file in blocks at any position, in constant memory and never past its end.
 
 use super::SourceError;
 use super::budget::Budget;
@@ -8,14 +8,14 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// Bytes read at once: a few hundred nodes.
+/// Bytes read at a time: a few hundred nodes.
 const BLOCK_BYTES: u64 = 32 << 10;
-/// Blocks cached. FlatBuffers refer back and forth, so one is not enough.
+/// Number of cached blocks. FlatBuffers refer back and forth, so one is not enough.
 const BLOCKS: usize = 64;
-/// Longest name or text kept, bytes.
+/// Longest name or text kept, in bytes.
 const MOST_TEXT_BYTES: u64 = 64 << 10;
 
-/// A part of a file.
+/// A range of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
     /// First byte.
@@ -25,7 +25,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// The byte behind the last one.
+    /// Position after the last byte.
     pub fn end(self) -> u64 {
         self.at.saturating_add(self.len)
     }
@@ -34,7 +34,7 @@ impl Span {
 #[derive(Debug)]
 struct Blocks {
     file: File,
-    /// Number and content of the block in each place.
+    /// Number and content of the block in each slot.
     kept: Vec<Option<(u64, Vec<u8>)>>,
 }
 
@@ -49,10 +49,10 @@ pub struct SourceFile {
 }
 
 impl SourceFile {
-    /// Opens a regular file; `format` is its name in messages.
+    /// Opens a regular file; `format` is the format's name for messages.
     pub fn open(path: &Path, format: &'static str) -> Result<Self, SourceError> {
         let io = |source| SourceError::Io { path: path.to_owned(), source };
-        // A pipe would keep the opening waiting.
+        // Opening a pipe would block.
         if !std::fs::metadata(path).map_err(io)?.is_file() {
             return Err(io(std::io::Error::other("it is not a file")));
         }
@@ -67,28 +67,28 @@ impl SourceFile {
         &self.path
     }
 
-    /// Its length, bytes.
+    /// Its length, in bytes.
     pub fn size(&self) -> u64 {
         self.len
     }
 
-    /// All of it.
+    /// The whole file.
     pub fn whole(&self) -> Span {
         Span { at: 0, len: self.len }
     }
 
-    /// An error that names the place.
+    /// An error that gives the position.
     pub fn damaged(&self, at: u64, reason: impl Into<String>) -> SourceError {
         SourceError::Damaged { path: self.path.clone(), format: self.format, reason: reason.into(), at }
     }
 
-    /// Accounts for `bytes` that are kept in memory.
+    /// Accounts for `bytes` kept in memory.
     pub fn keep(&self, bytes: usize) -> Result<(), SourceError> {
         let refused = |limit| SourceError::TooLarge { path: self.path.clone(), limit };
         self.budget.take(bytes as u64).map_err(refused)
     }
 
-    /// Fills `target` with what stands at `at`.
+    /// Fills `target` with the bytes at `at`.
     pub fn read(&self, at: u64, target: &mut [u8]) -> Result<(), SourceError> {
         let end = at.checked_add(target.len() as u64).filter(|&end| end <= self.len);
         if end.is_none() {
@@ -113,7 +113,7 @@ impl SourceFile {
         Ok(())
     }
 
-    /// Looks at a block, which is read first if it is not at hand.
+    /// Passes a block to `look`, reading it first if it is not cached.
     fn in_block<T>(&self, number: u64, look: impl FnOnce(&[u8]) -> T) -> Result<T, SourceError> {
         let io = |source| SourceError::Io { path: self.path.clone(), source };
         let mut blocks = self.blocks.borrow_mut();
@@ -135,7 +135,7 @@ impl SourceFile {
         Ok(byte[0])
     }
 
-    /// The bytes of a part that is at most `limit` bytes long; nothing if it is longer.
+    /// The bytes of a range of at most `limit` bytes; `None` if it is longer.
     pub fn bytes(&self, span: Span, limit: u64) -> Result<Option<Vec<u8>>, SourceError> {
         if span.len > limit {
             return Ok(None);
@@ -145,7 +145,7 @@ impl SourceFile {
         Ok(Some(bytes))
     }
 
-    /// A name or a short text, free of control characters; a long one is cut. Bytes that are no UTF-8 are replaced.
+    /// A name or short text without control characters; long ones are cut. Invalid UTF-8 is replaced.
     pub fn text(&self, span: Span) -> Result<String, SourceError> {
         let kept = Span { at: span.at, len: span.len.min(MOST_TEXT_BYTES) };
         let bytes = self.bytes(kept, MOST_TEXT_BYTES)?.unwrap_or_default();
@@ -154,7 +154,7 @@ impl SourceFile {
         Ok(text)
     }
 
-    /// Reads a part from start to end, in constant memory.
+    /// Copies a range in constant memory.
     pub fn copy(&self, span: Span, mut target: impl std::io::Write) -> Result<(), SourceError> {
         let io = |source| SourceError::Io { path: self.path.clone(), source };
         let mut blocks = self.blocks.borrow_mut();

@@ -1,5 +1,5 @@
-//! FlatBuffers in a file: tables whose fields are looked up where they stand. The reader of imports works on bytes in memory;
-//! models are too large for that, and damage in them is reported, not passed over.
+//! FlatBuffers in a file: tables whose fields are looked up in place. The reader of the imports works on
+//! bytes in memory; models are too large for that, and damage in them is reported instead of ignored.
 
 use super::{SourceError, SourceFile, Span};
 
@@ -14,7 +14,7 @@ pub struct Table<'a> {
     fields_len: u16,
 }
 
-/// A list of tables or numbers.
+/// A vector of tables or numbers.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct List {
     from: u64,
@@ -40,7 +40,7 @@ fn u64_at(file: &SourceFile, at: u64) -> Result<u64, SourceError> {
     Ok(u64::from_le_bytes(bytes))
 }
 
-/// Where the offset at `at` leads.
+/// Target of the offset at `at`.
 fn follow(file: &SourceFile, at: u64) -> Result<u64, SourceError> {
     let to = at.saturating_add(u64::from(u32_at(file, at)?));
     if to < file.size() {
@@ -51,7 +51,7 @@ fn follow(file: &SourceFile, at: u64) -> Result<u64, SourceError> {
 }
 
 impl<'a> Table<'a> {
-    /// The root table of a file whose FlatBuffer begins at `start`.
+    /// The root table of a file whose FlatBuffer starts at `start`.
     pub fn root(file: &'a SourceFile, start: u64) -> Result<Self, SourceError> {
         Self::at(file, follow(file, start)?)
     }
@@ -64,7 +64,7 @@ impl<'a> Table<'a> {
         Ok(Self { file, at, fields, fields_len })
     }
 
-    /// Where a field stands; nothing if the table lacks it.
+    /// Position of a field; `None` if the table lacks it.
     fn field(&self, slot: u16) -> Result<Option<u64>, SourceError> {
         let entry = u64::from(slot) * 2 + 4;
         if entry + 2 > u64::from(self.fields_len) {
@@ -76,32 +76,32 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// One byte; `otherwise` if it is absent.
+    /// A `u8` field; `otherwise` if absent.
     pub fn u8(&self, slot: u16, otherwise: u8) -> Result<u8, SourceError> {
         self.field(slot)?.map_or(Ok(otherwise), |at| self.file.byte(at))
     }
 
-    /// Four bytes, unsigned; 0 if absent.
+    /// A `u32` field; 0 if absent.
     pub fn u32(&self, slot: u16) -> Result<u32, SourceError> {
         self.field(slot)?.map_or(Ok(0), |at| u32_at(self.file, at))
     }
 
-    /// Four bytes, signed; 0 if absent.
+    /// An `i32` field; 0 if absent.
     pub fn i32(&self, slot: u16) -> Result<i32, SourceError> {
         Ok(self.u32(slot)?.cast_signed())
     }
 
-    /// Eight bytes, unsigned; 0 if absent.
+    /// A `u64` field; 0 if absent.
     pub fn u64(&self, slot: u16) -> Result<u64, SourceError> {
         self.field(slot)?.map_or(Ok(0), |at| u64_at(self.file, at))
     }
 
-    /// A table below this one.
+    /// A nested table.
     pub fn table(&self, slot: u16) -> Result<Option<Self>, SourceError> {
         self.field(slot)?.map(|at| Self::at(self.file, follow(self.file, at)?)).transpose()
     }
 
-    /// A list whose entries take `size` bytes each; empty if absent.
+    /// A vector whose entries take `size` bytes each; empty if absent.
     fn list_of(&self, slot: u16, size: u64) -> Result<List, SourceError> {
         let Some(at) = self.field(slot)? else { return Ok(List::default()) };
         let at = follow(self.file, at)?;
@@ -113,12 +113,12 @@ impl<'a> Table<'a> {
         Ok(List { from, len })
     }
 
-    /// A list of tables.
+    /// A vector of tables.
     pub fn tables(&self, slot: u16) -> Result<List, SourceError> {
         self.list_of(slot, 4)
     }
 
-    /// The entry of a list of tables.
+    /// An entry of a vector of tables.
     pub fn entry(&self, list: List, index: u64) -> Result<Self, SourceError> {
         if index >= list.len {
             return Err(self.file.damaged(list.from, format!("entry {index} of a list of {} is referenced", list.len)));
@@ -126,7 +126,7 @@ impl<'a> Table<'a> {
         Self::at(self.file, follow(self.file, list.from + 4 * index)?)
     }
 
-    /// Where bytes stand.
+    /// Range of a byte vector.
     pub fn bytes(&self, slot: u16) -> Result<Option<Span>, SourceError> {
         if self.field(slot)?.is_none() {
             return Ok(None);
@@ -134,30 +134,30 @@ impl<'a> Table<'a> {
         self.list_of(slot, 1).map(|list| Some(Span { at: list.from, len: list.len }))
     }
 
-    /// A text; empty if absent.
+    /// A string; empty if absent.
     pub fn text(&self, slot: u16) -> Result<String, SourceError> {
         self.bytes(slot)?.map_or_else(|| Ok(String::new()), |span| self.file.text(span))
     }
 
-    /// Numbers of four bytes.
+    /// A vector of 4-byte integers.
     pub fn ints(&self, slot: u16) -> Result<Vec<i32>, SourceError> {
         let list = self.list_of(slot, 4)?;
         self.file.keep(usize::try_from(4 * list.len).unwrap_or(usize::MAX))?;
         (0..list.len).map(|index| Ok(u32_at(self.file, list.from + 4 * index)?.cast_signed())).collect()
     }
 
-    /// How many numbers of `size` bytes there are, and where.
+    /// Range of a vector of numbers of `size` bytes each.
     pub fn numbers(&self, slot: u16, size: u64) -> Result<Span, SourceError> {
         self.list_of(slot, size).map(|list| Span { at: list.from, len: list.len })
     }
 }
 
-/// A number of four bytes somewhere in the file.
+/// The 4-byte float at a position in the file.
 pub fn f32_in(file: &SourceFile, at: u64) -> Result<f32, SourceError> {
     u32_at(file, at).map(f32::from_bits)
 }
 
-/// A number of eight bytes somewhere in the file.
+/// The 8-byte integer at a position in the file.
 pub fn i64_in(file: &SourceFile, at: u64) -> Result<i64, SourceError> {
     u64_at(file, at).map(u64::cast_signed)
 }

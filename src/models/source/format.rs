@@ -10,12 +10,12 @@ pub enum SourceFormat {
     Onnx,
     /// TFLite or LiteRT.
     Tflite,
-    /// A program of ExecuTorch.
+    /// An ExecuTorch program.
     Executorch,
 }
 
 impl SourceFormat {
-    /// Words for people.
+    /// Name for users.
     pub fn label(self) -> &'static str {
         match self {
             Self::Onnx => "ONNX model",
@@ -24,7 +24,7 @@ impl SourceFormat {
         }
     }
 
-    /// The same in a sentence.
+    /// The same with its article, for use in a sentence.
     pub fn with_article(self) -> String {
         format!("{} {}", if self == Self::Tflite { "a" } else { "an" }, self.label())
     }

@@ -1,4 +1,4 @@
-//! Graphs as written by their authors: nodes that name the values they read and write.
+//! Graphs as their authors wrote them: nodes that name the values they read and write.
 
 use super::{ElementType, Span};
 use serde::Serialize;
@@ -8,22 +8,22 @@ use std::collections::HashMap;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(untagged)]
 pub enum Dim {
-    /// So many elements.
+    /// A fixed number of elements.
     Known(u64),
-    /// Chosen when the model is loaded or run, under this name.
+    /// Chosen when the model is loaded or run; has this name.
     Named(String),
-    /// Not known before the model runs.
+    /// Unknown before the model runs.
     Unknown,
 }
 
 impl Dim {
-    /// The number, if it is one.
+    /// The size, if it is fixed.
     pub fn known(&self) -> Option<u64> {
         if let Self::Known(number) = self { Some(*number) } else { None }
     }
 }
 
-/// `1x3x224x224`, `Nx3`, `?`, `scalar`; `unknown` without a rank.
+/// `1x3x224x224`, `Nx3`, `?`, `scalar`; `unknown` if the rank is unknown.
 pub fn shape_text(shape: Option<&[Dim]>) -> String {
     let one = |dim: &Dim| match dim {
         Dim::Known(number) => number.to_string(),
@@ -37,31 +37,31 @@ pub fn shape_text(shape: Option<&[Dim]>) -> String {
     }
 }
 
-/// How the integers of a tensor mean real numbers, where the tensor itself says it.
+/// How a tensor's integers map to real numbers, if the tensor itself says so.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Quantized {
-    /// Number of scales: 1, or one per slice of the axis.
+    /// Number of scales: 1, or one per slice along the axis.
     pub scales: u64,
-    /// The scale, if there is one.
+    /// The scale, if there is only one.
     pub scale: Option<f64>,
-    /// The zero point, if there is one.
+    /// The zero point, if there is only one.
     pub zero_point: Option<i64>,
-    /// The axis, if there are several.
+    /// The axis, if there are several scales.
     pub axis: Option<i64>,
 }
 
-/// A value that a node writes or the application gives: not its data.
+/// A value that a node writes or the application supplies, without its data.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SourceValue {
-    /// Name, free of control characters.
+    /// Name without control characters.
     pub name: String,
     /// Type of its elements, if known.
     pub dtype: Option<ElementType>,
-    /// Shape; nothing if not even its rank is known.
+    /// Shape; `None` if not even its rank is known.
     pub shape: Option<Vec<Dim>>,
-    /// True if the shape is not in the file but follows from it.
+    /// True if the shape is not in the file but was inferred.
     pub inferred: bool,
-    /// Quantisation, where the tensor itself has it (TFLite).
+    /// Quantisation, if the tensor itself contains it (TFLite).
     pub quantization: Option<Quantized>,
 }
 
@@ -89,18 +89,18 @@ pub enum Storage {
     Inside(Span),
     /// In another file, named relative to the model's folder.
     External {
-        /// The file, as the model names it.
+        /// The file as named by the model.
         file: String,
-        /// First byte.
+        /// Position of the first byte.
         offset: u64,
-        /// Number of bytes, if the model says it.
+        /// Number of bytes, if the model states it.
         len: Option<u64>,
     },
-    /// In many small pieces, or nowhere.
+    /// In many small pieces, or absent.
     Scattered,
 }
 
-/// Values of a small constant: what shapes and axes are computed from.
+/// Values of a small constant, from which shapes and axes are computed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Small {
     /// Integers.
@@ -112,19 +112,19 @@ pub enum Small {
 /// A constant: weights, biases, tables.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Constant {
-    /// Name, free of control characters.
+    /// Name without control characters.
     pub name: String,
     /// Type of its elements.
     pub dtype: Option<ElementType>,
     /// Dimensions.
     pub shape: Vec<u64>,
-    /// Its data's size, bytes; nothing where it cannot be told from type and shape.
+    /// Size of its data, in bytes; `None` if its type and shape do not determine it.
     pub bytes: Option<u64>,
-    /// Its data.
+    /// Location of its data.
     pub storage: Storage,
-    /// Its values, where they are few.
+    /// Its values, if there are few.
     pub small: Option<Small>,
-    /// Quantisation, where the tensor itself has it (TFLite).
+    /// Quantisation, if the tensor itself contains it (TFLite).
     pub quantization: Option<Quantized>,
     /// True if it belongs to a graph inside a node.
     pub nested: bool,
@@ -137,24 +137,24 @@ impl Constant {
     }
 }
 
-/// Value of an attribute; lists keep their first values.
+/// Value of an attribute; lists keep only their first values.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AttributeValue {
     /// An integer.
     Int(i64),
     /// A real number.
     Float(f32),
-    /// Text or bytes: where they are, and the text if it is short.
+    /// Text or bytes: their range, and the text if it is short.
     Bytes(Span, Option<String>),
-    /// Integers: how many, and the first ones.
+    /// Integers: their number, and the first ones.
     Ints(u64, Vec<i64>),
-    /// Real numbers.
+    /// Real numbers, likewise.
     Floats(u64, Vec<f32>),
-    /// Texts.
+    /// Texts, likewise.
     Texts(u64, Vec<String>),
     /// A tensor: its description without the data.
     Tensor(Box<Constant>),
-    /// A graph: number of its nodes.
+    /// A graph: the number of its nodes.
     Graph(u64),
     /// Something else.
     Other,
@@ -180,13 +180,13 @@ pub struct SourceNode {
     pub op_type: String,
     /// Domain of the op type; empty for the format's own.
     pub domain: String,
-    /// Names of the values and constants it reads; empty for an optional one that is not there.
+    /// Names of the values and constants it reads; empty for an absent optional one.
     pub inputs: Vec<String>,
     /// Names of the values it writes.
     pub outputs: Vec<String>,
     /// Attributes.
     pub attributes: Vec<Attribute>,
-    /// Multiply-accumulates of one execution; nothing where they are not derived or a shape is not known.
+    /// Multiply-accumulates per execution; `None` if they are not derived or a shape is unknown.
     pub macs: Option<u64>,
 }
 
@@ -201,7 +201,7 @@ impl SourceNode {
         if let Some(AttributeValue::Int(value)) = self.attribute(name) { Some(*value) } else { None }
     }
 
-    /// A list of integers, if it is kept whole.
+    /// A list of integers, if all of them were kept.
     pub fn ints(&self, name: &str) -> Option<&[i64]> {
         match self.attribute(name) {
             Some(AttributeValue::Ints(count, values)) if *count == values.len() as u64 => Some(values),
@@ -209,12 +209,12 @@ impl SourceNode {
         }
     }
 
-    /// A text.
+    /// A text attribute.
     pub fn text(&self, name: &str) -> Option<&str> {
         if let Some(AttributeValue::Bytes(_, Some(text))) = self.attribute(name) { Some(text) } else { None }
     }
 
-    /// Its name, or what tells it from others if it has none: `Conv #3`.
+    /// Its name, or an identifying label if it has none: `Conv #3`.
     pub fn label(&self) -> String {
         Self::label_of(&self.name, &self.op_type, self.index)
     }
@@ -232,7 +232,7 @@ pub struct Subgraph {
     pub node: String,
     /// Its attribute, such as `then_branch`.
     pub attribute: String,
-    /// Nodes, those of graphs further inside not counted.
+    /// Number of nodes, without those of graphs nested deeper.
     pub nodes: u64,
 }
 
@@ -243,7 +243,7 @@ pub struct ShapeIndex<'a> {
     constants: HashMap<&'a str, &'a [u64]>,
 }
 
-/// Sets the multiply-accumulates of every node, as far as `of` tells them.
+/// Sets the multiply-accumulates of every node for which `of` returns them.
 pub fn count_macs(graph: &mut SourceGraph, of: impl Fn(&SourceNode, &ShapeIndex<'_>) -> Option<u64>) {
     let shapes = ShapeIndex::new(graph);
     let counts: Vec<Option<u64>> = graph.nodes.iter().map(|node| of(node, &shapes)).collect();
@@ -253,7 +253,7 @@ pub fn count_macs(graph: &mut SourceGraph, of: impl Fn(&SourceNode, &ShapeIndex<
 }
 
 impl<'a> ShapeIndex<'a> {
-    /// Of this graph, without what is inside its nodes.
+    /// The index of this graph, without the contents of its nodes.
     pub fn new(graph: &'a SourceGraph) -> Self {
         let constants = graph.constants.iter().filter(|constant| !constant.nested);
         Self { graph, constants: constants.map(|one| (one.name.as_str(), one.shape.as_slice())).collect() }
@@ -264,18 +264,18 @@ impl<'a> ShapeIndex<'a> {
         self.constants.get(name).map(|shape| shape.to_vec()).or_else(|| self.graph.value(name)?.dims())
     }
 
-    /// The same of a node's input.
+    /// The same for a node's input.
     pub fn input(&self, node: &SourceNode, index: usize) -> Option<Vec<u64>> {
         self.dims(node.inputs.get(index)?)
     }
 
-    /// Number of elements of a node's first output.
+    /// Number of elements in a node's first output.
     pub fn output_elements(&self, node: &SourceNode) -> Option<u64> {
         product(&self.dims(node.outputs.first()?)?)
     }
 }
 
-/// Product of dimensions, if it fits.
+/// Product of dimensions; `None` on overflow.
 pub fn product(shape: &[u64]) -> Option<u64> {
     shape.iter().try_fold(1u64, |product, &dim| product.checked_mul(dim))
 }
@@ -285,13 +285,13 @@ pub fn product(shape: &[u64]) -> Option<u64> {
 pub struct SourceGraph {
     /// Name.
     pub name: String,
-    /// Names of the inputs that the application gives, in order.
+    /// Names of the inputs that the application supplies, in order.
     pub inputs: Vec<String>,
     /// Names of the outputs, in order.
     pub outputs: Vec<String>,
-    /// Nodes in the order of the file.
+    /// Nodes in file order.
     pub nodes: Vec<SourceNode>,
-    /// Constants, those of graphs inside nodes included.
+    /// Constants, including those of graphs inside nodes.
     pub constants: Vec<Constant>,
     /// Graphs inside nodes.
     pub subgraphs: Vec<Subgraph>,
@@ -305,7 +305,7 @@ impl SourceGraph {
         Self { name, ..Self::default() }
     }
 
-    /// All values that are not constants, in the order in which they were met.
+    /// All values that are not constants, in the order of their first occurrence.
     pub fn values(&self) -> &[SourceValue] {
         &self.values
     }
@@ -315,7 +315,7 @@ impl SourceGraph {
         self.by_name.get(name).map(|&at| &self.values[at])
     }
 
-    /// Adds information about a value; existing information stays.
+    /// Adds information about a value; existing information takes precedence.
     pub fn declare(&mut self, value: SourceValue) {
         if value.name.is_empty() {
             return;
@@ -334,12 +334,12 @@ impl SourceGraph {
         }
     }
 
-    /// The value, to be changed.
+    /// Mutable access to the value with this name.
     pub fn value_mut(&mut self, name: &str) -> Option<&mut SourceValue> {
         self.by_name.get(name).map(|&at| &mut self.values[at])
     }
 
-    /// Puts numbers in the place of named dimensions.
+    /// Replaces named dimensions with numbers.
     pub fn fix(&mut self, dimensions: &[(String, u64)]) {
         for dim in self.values.iter_mut().filter_map(|value| value.shape.as_mut()).flatten() {
             if let Dim::Named(name) = dim
@@ -355,12 +355,12 @@ impl SourceGraph {
         self.nodes.iter().filter_map(|node| node.macs).fold(0, u64::saturating_add)
     }
 
-    /// Number of all constants' elements.
+    /// Number of elements in all constants.
     pub fn parameters(&self) -> u64 {
         self.constants.iter().filter_map(Constant::elements).fold(0, u64::saturating_add)
     }
 
-    /// Size of all constants, bytes.
+    /// Size of all constants, in bytes.
     pub fn parameter_bytes(&self) -> u64 {
         self.constants.iter().filter_map(|constant| constant.bytes).fold(0, u64::saturating_add)
     }

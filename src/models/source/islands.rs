@@ -3,7 +3,7 @@
 use super::{FloatIsland, SourceGraph, SourceNode};
 use std::collections::{BTreeSet, HashMap};
 
-/// The nodes that `is_member` chooses, those that are connected by values together, in the order of the file.
+/// Groups of nodes for which `is_member` is true and that are connected through values, in file order.
 pub fn islands(graph: &SourceGraph, is_member: impl Fn(usize) -> bool) -> Vec<FloatIsland> {
     let (mut writer, mut readers) = (HashMap::new(), HashMap::<&str, Vec<usize>>::new());
     let nodes = &graph.nodes;
@@ -25,7 +25,8 @@ pub fn islands(graph: &SourceGraph, is_member: impl Fn(usize) -> bool) -> Vec<Fl
             let before = nodes[index].inputs.iter().filter_map(|name| writer.get(name.as_str()).copied());
             let mut next: Vec<usize> = before.collect();
             for name in &nodes[index].outputs {
-                // Once is enough: a value that many read would be gone through for each of them.
+                // Once is enough: otherwise a value with many readers would be processed once for each of
+                // them.
                 next.extend(readers.remove(name.as_str()).unwrap_or_default());
             }
             for index in next {

@@ -1,7 +1,8 @@
-//! Models before conversion: ONNX, TFLite and ExecuTorch programs, read without any runtime and without their tensor data.
+//! Models before conversion: ONNX, TFLite and ExecuTorch programs, read without a runtime and without their
+//! tensor data.
 //!
-//! The readers in `models/onnx`, `models/tflite` and `models/executorch` fill one [`SourceModel`]. Files are read in blocks,
-//! never whole: a model of 2 GB takes as much memory as its names and shapes.
+//! The readers in `models/onnx`, `models/tflite` and `models/executorch` all fill in a [`SourceModel`]. They
+//! read files in blocks, never whole: a 2 GB model takes only as much memory as its names and shapes.
 
 mod beside;
 mod budget;

@@ -1,11 +1,11 @@
-//! A model before conversion, whatever its format.
+//! A model before conversion, in any format.
 
 use super::{EmbeddedContext, SourceFormat, SourceGraph, SourceNode};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// A set of operators that a model uses.
+/// An operator set that a model uses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Opset {
     /// Domain; empty for ONNX's own.
@@ -17,29 +17,29 @@ pub struct Opset {
 /// A dimension chosen when the model is loaded or run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FreeDimension {
-    /// Its name; nothing if the model gives none.
+    /// Its name; `None` if the model does not name it.
     pub name: Option<String>,
     /// Inputs that have it.
     pub inputs: Vec<String>,
 }
 
-/// A file beside the model that holds data of its tensors.
+/// A file beside the model that contains tensor data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ExternalFile {
-    /// The file, as the model names it.
+    /// The file as named by the model.
     pub file: String,
-    /// Its size, bytes.
+    /// Its size, in bytes.
     pub bytes: u64,
-    /// Tensors that are kept in it.
+    /// Number of tensors stored in it.
     pub tensors: u64,
     /// Bytes that these tensors take.
     pub tensor_bytes: u64,
 }
 
-/// Nodes that compute in floating point between quantised ones.
+/// Floating-point nodes between quantised ones.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FloatIsland {
-    /// Names of the nodes, connected with each other.
+    /// Names of the nodes, which are connected to each other.
     pub nodes: Vec<String>,
     /// Their op types, each once.
     pub op_types: Vec<String>,
@@ -48,17 +48,18 @@ pub struct FloatIsland {
 /// How much of a model is quantised.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct QuantizationSummary {
-    /// Nodes that compute on real numbers: not the quantise and dequantise nodes themselves, nor arithmetic on shapes.
+    /// Nodes that compute on real numbers: neither the quantise and dequantise nodes themselves nor shape
+    /// arithmetic.
     pub compute_nodes: u64,
     /// Those that read and write only quantised values.
     pub quantized_nodes: u64,
-    /// Nodes that cannot be classified, because types are unknown.
+    /// Nodes that cannot be classified because types are unknown.
     pub undecided_nodes: u64,
-    /// Types of quantised activations, with how many tensors have each.
+    /// Types of quantised activations, with the number of tensors of each.
     pub activations: BTreeMap<String, u64>,
     /// Types of quantised constants, likewise.
     pub weights: BTreeMap<String, u64>,
-    /// Where the model leaves integers.
+    /// Where the model leaves the integer domain.
     pub float_islands: Vec<FloatIsland>,
 }
 
@@ -69,7 +70,7 @@ pub struct Function {
     pub domain: String,
     /// Name.
     pub name: String,
-    /// Nodes in it.
+    /// Number of nodes in it.
     pub nodes: u64,
 }
 
@@ -80,17 +81,17 @@ pub struct SourceModel {
     pub path: PathBuf,
     /// Format.
     pub format: SourceFormat,
-    /// Size of the file, bytes.
+    /// Size of the file, in bytes.
     pub bytes: u64,
     /// Version of the format: ONNX's IR version, or the schema version of TFLite and ExecuTorch.
     pub format_version: Option<i64>,
-    /// Program that wrote it.
+    /// Program that wrote the file.
     pub producer: Option<String>,
     /// Version of that program.
     pub producer_version: Option<String>,
-    /// Sets of operators, as the model declares them.
+    /// Operator sets that the model declares.
     pub opsets: Vec<Opset>,
-    /// Graphs; one in ONNX.
+    /// Graphs; only one in ONNX.
     pub graphs: Vec<SourceGraph>,
     /// Functions.
     pub functions: Vec<Function>,
@@ -98,14 +99,14 @@ pub struct SourceModel {
     pub free_dimensions: Vec<FreeDimension>,
     /// Files with tensor data.
     pub external_files: Vec<ExternalFile>,
-    /// Quantisation; nothing in a model without any.
+    /// Quantisation; `None` if the model has none.
     pub quantization: Option<QuantizationSummary>,
     /// Its QNN context binaries.
     pub contexts: Vec<EmbeddedContext>,
 }
 
 impl SourceModel {
-    /// An empty model of this file.
+    /// An empty model for this file.
     pub(crate) fn new(path: &Path, format: SourceFormat, bytes: u64) -> Self {
         Self {
             path: path.to_owned(),
@@ -125,7 +126,7 @@ impl SourceModel {
     }
 }
 
-/// Totals of one op type.
+/// Totals for one op type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TypeTotal {
     /// Op type.
@@ -135,7 +136,7 @@ pub struct TypeTotal {
     pub domain: String,
     /// Nodes of this type.
     pub count: u64,
-    /// Their multiply-accumulates, as far as known.
+    /// Their multiply-accumulates, where known.
     pub macs: u64,
     /// Nodes with unknown multiply-accumulates.
     pub without_macs: u64,

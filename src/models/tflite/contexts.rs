@@ -1,15 +1,15 @@
-//! QNN context binaries behind the dispatch operators of a compiled LiteRT model.
+//! QNN context binaries used by the dispatch operators of a compiled LiteRT model.
 
 use super::CUSTOM;
 use super::flex::{Value, map};
 use crate::models::source::{ContextSite, EmbeddedContext, SourceError, SourceFile, SourceGraph, Span, Table};
 
-/// Custom code of operators that hand over to a compiled binary.
+/// Custom code of the operators that hand over to a compiled binary.
 const DISPATCH: &str = "DISPATCH_OP";
-/// Longest options of such an operator: a map of three entries.
+/// Longest options of such an operator, in bytes: a map with three entries.
 const MOST_OPTIONS: u64 = 64 << 10;
 
-/// Adds the binaries that the graph's dispatch operators name, each once.
+/// Adds the binaries that the graph's dispatch operators refer to, each once.
 pub fn find(
     file: &SourceFile,
     table: &Table<'_>,

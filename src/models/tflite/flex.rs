@@ -1,5 +1,5 @@
-//! FlexBuffers, as far as custom operators need them: one map of numbers and texts. What does not fit is passed over, since
-//! other people's operators may keep anything in theirs.
+//! The part of FlexBuffers that custom operators need: one map of numbers and strings. Anything else is
+//! skipped, since third-party operators may store anything in theirs.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 pub enum Value {
     /// A number.
     Number(u64),
-    /// A text.
+    /// A string.
     Text(String),
 }
 
-/// Kinds of values: their numbers.
+/// Numbers of the value kinds.
 const INT: u8 = 1;
 const UINT: u8 = 2;
 const KEY: u8 = 4;
@@ -23,7 +23,7 @@ const MAP: u8 = 9;
 /// Most entries that are read.
 const MOST_ENTRIES: usize = 256;
 
-/// The entries of the map that `bytes` end with; nothing if they hold something else.
+/// The entries of the map at the end of `bytes`; `None` if they contain something else.
 pub fn map(bytes: &[u8]) -> Option<BTreeMap<String, Value>> {
     let [.., kind, width] = bytes else { return None };
     if kind >> 2 != MAP {
@@ -76,7 +76,7 @@ fn number(bytes: &[u8], at: usize, width: usize) -> Option<usize> {
     usize::try_from(wide(bytes, at, width)?).ok()
 }
 
-/// A text that ends with a zero.
+/// A null-terminated string.
 fn text(bytes: &[u8], at: usize) -> Option<String> {
     let rest = bytes.get(at..)?;
     let len = rest.iter().position(|&byte| byte == 0)?;

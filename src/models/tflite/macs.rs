@@ -2,10 +2,10 @@
 
 use crate::models::source::{ShapeIndex, SourceNode, product};
 
-/// Attribute of BATCH_MATMUL: the left matrix is turned.
+/// Attribute of BATCH_MATMUL: the left matrix is transposed.
 pub const TURNED: &str = "adj_x";
 
-/// Those of one operator, if its shapes are known.
+/// Multiply-accumulates of one operator, if its shapes are known.
 pub fn of(node: &SourceNode, shapes: &ShapeIndex<'_>) -> Option<u64> {
     let input = |index: usize| shapes.input(node, index);
     let output = || shapes.output_elements(node);
@@ -17,7 +17,7 @@ pub fn of(node: &SourceNode, shapes: &ShapeIndex<'_>) -> Option<u64> {
         "CONV_2D" => output()?.checked_mul(product(input(1)?.get(1..)?)?),
         // Weights are [1, height, width, out].
         "DEPTHWISE_CONV_2D" => output()?.checked_mul(product(input(1)?.get(1..3)?)?),
-        // Inputs are the output's shape, weights [out, height, width, in], and the activations.
+        // The inputs are the output's shape, the weights [out, height, width, in], and the activations.
         "TRANSPOSE_CONV" => product(&input(2)?)?.checked_mul(product(input(1)?.get(..3)?)?),
         // Weights are [depth, height, width, in, out].
         "CONV_3D" => output()?.checked_mul(product(input(1)?.get(..4)?)?),

@@ -1,7 +1,8 @@
-//! TFLite and LiteRT models, read without their runtime: a FlatBuffer of which names, shapes and sizes are kept.
+//! TFLite and LiteRT models, read without their runtime: a FlatBuffer, of which names, shapes and sizes are
+//! kept.
 //!
-//! Slots are those of `schema.fbs` (version 3d). Options of built-in ops are not unfolded, except for what counts of
-//! multiply-accumulates need.
+//! Slots are those of `schema.fbs` (version 3d). Options of built-in ops are read only as far as counting
+//! multiply-accumulates requires.
 
 mod contexts;
 mod flex;
@@ -18,7 +19,7 @@ use std::collections::HashSet;
 /// Domain of ops that are not built in.
 pub const CUSTOM: &str = "custom";
 
-/// Where a tensor's data is, and how long it is.
+/// Location and length of a tensor's data.
 struct Buffer {
     span: Span,
 }
@@ -55,7 +56,7 @@ fn codes(root: &Table<'_>) -> Result<Vec<(String, &'static str)>, SourceError> {
     (0..list.len)
         .map(|index| {
             let code = root.entry(list, index)?;
-            // Small numbers stand in the old field, too; models from before the new one have only that.
+            // Small numbers are in the old field too; models from before the new field have only that.
             let old = i32::from(code.u8(0, 0)?.cast_signed());
             let number = old.max(code.i32(3)?);
             let custom = code.text(1)?;
@@ -75,7 +76,7 @@ fn buffers(root: &Table<'_>) -> Result<Vec<Option<Buffer>>, SourceError> {
     (0..list.len)
         .map(|index| {
             let buffer = root.entry(list, index)?;
-            // Beyond 2 GB the data stands behind the FlatBuffer.
+            // Beyond 2 GB the data follows the FlatBuffer.
             let (at, len) = (buffer.u64(1)?, buffer.u64(2)?);
             let span = if at > 1 { Some(Span { at, len }) } else { buffer.bytes(0)? };
             if span.is_some_and(|span| span.at.checked_add(span.len).is_none_or(|end| end > root.file.size())) {
@@ -96,7 +97,7 @@ fn graph(
     let tensor_names = tensors(table, buffers, &mut graph)?;
     let all_named = |indices: Vec<i32>| -> Result<Vec<String>, SourceError> {
         let one = |index: i32| match usize::try_from(index) {
-            // An optional tensor that is not there.
+            // An absent optional tensor.
             Err(_) => Ok(String::new()),
             Ok(at) => {
                 let name = tensor_names
@@ -120,7 +121,7 @@ fn graph(
         let outputs = all_named(operator.ints(2)?)?;
         let mut node = SourceNode {
             index: graph.nodes.len(),
-            // Operators have no names: they are known by what they write.
+            // Operators have no names: they are identified by their output.
             name: outputs.first().cloned().unwrap_or_default(),
             op_type: op_type.clone(),
             domain: (*domain).to_owned(),
@@ -142,7 +143,7 @@ fn graph(
     Ok(graph)
 }
 
-/// Adds the tensors to the graph, as values or as constants; returns their names, which differ from each other.
+/// Adds the tensors to the graph as values or constants; returns their names, which are made unique.
 fn tensors(table: &Table<'_>, buffers: &[Option<Buffer>], graph: &mut SourceGraph) -> Result<Vec<String>, SourceError> {
     let file = table.file;
     let list = table.tables(0)?;
@@ -182,7 +183,7 @@ fn tensors(table: &Table<'_>, buffers: &[Option<Buffer>], graph: &mut SourceGrap
             continue;
         }
         let dim = |size: &i32| u64::try_from(*size).map_or(Dim::Unknown, Dim::Known);
-        // Without dimensions it may be a scalar or of any rank, unless the tensor says it has a rank.
+        // Without dimensions it may be a scalar or of any rank, unless the tensor states that it has a rank.
         let has_rank = !dims.is_empty() || tensor.u8(8, 0)? != 0;
         let shape = has_rank.then(|| dims.iter().map(dim).collect());
         let quantization = quantization(&tensor)?;

@@ -1,9 +1,9 @@
 //! Names of TFLite's built-in operators.
 
-/// Number of operators that are not built in.
+/// Number of custom operators.
 pub const CUSTOM: i32 = 32;
 
-/// In the order of their numbers, from 0.
+/// Names in the order of the operators' numbers, from 0.
 const NAMES: &str = "\
     ADD AVERAGE_POOL_2D CONCATENATION CONV_2D DEPTHWISE_CONV_2D DEPTH_TO_SPACE DEQUANTIZE EMBEDDING_LOOKUP FLOOR \
     FULLY_CONNECTED HASHTABLE_LOOKUP L2_NORMALIZATION L2_POOL_2D LOCAL_RESPONSE_NORMALIZATION LOGISTIC \
@@ -33,7 +33,7 @@ const NAMES: &str = "\
     STABLEHLO_RNG_BIT_GENERATOR REDUCE_WINDOW STABLEHLO_COMPOSITE STABLEHLO_SHIFT_LEFT STABLEHLO_CBRT \
     STABLEHLO_CASE";
 
-/// Name of an operator; nothing for one that is newer than this table.
+/// Name of an operator; `None` for one that is newer than this table.
 pub fn name(number: i32) -> Option<&'static str> {
     NAMES.split_ascii_whitespace().nth(usize::try_from(number).ok()?)
 }

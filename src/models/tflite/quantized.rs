@@ -1,4 +1,4 @@
-//! How much of a TFLite model is quantised: its tensors carry their own quantisation.
+//! How much of a TFLite model is quantised: its tensors contain their own quantisation.
 
 use crate::models::source::{Constant, ElementType, QuantizationSummary, SourceGraph, SourceNode, islands};
 use std::collections::{BTreeMap, HashMap};
@@ -10,7 +10,7 @@ enum QuantizedVerdict {
     Float,
 }
 
-/// What is said of the graphs; nothing if no activation is quantised.
+/// The quantisation summary of the graphs; `None` if no activation is quantised.
 pub fn summary(graphs: &[SourceGraph]) -> Option<QuantizationSummary> {
     let mut summary = QuantizationSummary {
         compute_nodes: 0,
@@ -42,7 +42,7 @@ pub fn summary(graphs: &[SourceGraph]) -> Option<QuantizationSummary> {
     (!summary.activations.is_empty()).then_some(summary)
 }
 
-/// An operator is quantised if no activation that it reads or writes is a real number.
+/// An operator is quantised if none of the activations that it reads or writes is float.
 fn verdict(graph: &SourceGraph, constants: &HashMap<&str, &Constant>, node: &SourceNode) -> QuantizedVerdict {
     if matches!(node.op_type.as_str(), "QUANTIZE" | "DEQUANTIZE") {
         return QuantizedVerdict::Other;

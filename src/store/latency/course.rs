@@ -1,24 +1,25 @@
-//! The latencies in order with their timestamps, in bounded memory.
+//! The latencies in order with their start times, in bounded memory.
 
 use crate::store::bounds::MOST;
 use serde::{Deserialize, Serialize};
 
-/// Maximum number of single latencies kept; beyond it, every second one is dropped, repeatedly.
+/// Most single latencies kept; at this number every other one is dropped, repeatedly.
 pub const EXACT_LIMIT: usize = 1 << 20;
-/// The slowest inferences, kept however many there are.
+/// Number of slowest inferences, which are kept however many there are.
 pub const SLOWEST_KEPT: usize = 256;
 
-/// Latencies in order. All up to [`EXACT_LIMIT`]; then one from each group of `stride`, drawn at random, so that the
-/// course stays evenly covered and nothing periodic is always hit or always missed.
+/// Latencies in order. All of them up to [`EXACT_LIMIT`]; then one from each group of `stride`, chosen at
+/// random, so that the course stays evenly covered and nothing periodic is always or never kept.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Course {
     samples_us: Vec<f32>,
-    /// Time from the start before to this start, microseconds: half of what the starts themselves would take.
+    /// Time from the previous start to this one, in microseconds: takes half the memory of the starts
+    /// themselves.
     steps_us: Vec<u32>,
     began_us: u64,
     last_start_us: u64,
     stride: u64,
-    /// Inferences of the group so far, and which one is kept.
+    /// Inferences in the group so far; the next field is the one to keep.
     in_group: u64,
     chosen: u64,
     random: u64,
@@ -29,11 +30,11 @@ pub(super) struct Course {
 /// One of the slowest inferences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slow {
-    /// Number of the inference, from 0.
+    /// Index of the inference, from 0.
     pub index: u64,
-    /// Start, host monotonic microseconds.
+    /// Start, in host monotonic microseconds.
     pub start_us: u64,
-    /// Latency, nanoseconds.
+    /// Latency, in nanoseconds.
     pub latency_ns: u64,
 }
 
@@ -71,7 +72,7 @@ impl Course {
         if !keep {
             return false;
         }
-        // A pause beyond 71 minutes would be cut; no run has one.
+        // A pause beyond 71 minutes would be clipped; no run has one.
         self.steps_us.push(u32::try_from(start_us.saturating_sub(self.last_start_us)).unwrap_or(u32::MAX));
         self.last_start_us = self.last_start_us.max(start_us);
         #[expect(clippy::cast_possible_truncation, reason = "a chart point; exact figures come from the sums")]
@@ -79,12 +80,12 @@ impl Course {
         self.samples_us.len() >= EXACT_LIMIT
     }
 
-    /// The next inference begins its own group: groups do not reach over launches.
+    /// Starts a new group with the next inference: groups do not extend across launches.
     pub fn break_group(&mut self) {
         (self.in_group, self.chosen) = (0, 0);
     }
 
-    /// Keeps one of every two within each of the sections ending at `ends`, which are updated.
+    /// Keeps one of every two latencies within each of the sections that end at `ends`, and updates those.
     pub fn halve<'a>(&mut self, ends: impl IntoIterator<Item = &'a mut usize>) {
         let (mut from, mut kept, mut step_us) = (0, 0, 0u64);
         for end in ends {
@@ -123,7 +124,7 @@ impl Course {
         self.stride
     }
 
-    /// False for an impossible course, from a file that somebody else wrote.
+    /// False for an impossible course, from a file that someone else wrote.
     pub fn is_sound(&self) -> bool {
         self.samples_us.len() == self.steps_us.len()
             && self.samples_us.len() < EXACT_LIMIT
@@ -134,7 +135,7 @@ impl Course {
             && self.in_group < self.stride
     }
 
-    /// Room for latencies and for steps, in numbers.
+    /// Capacity for latencies and for steps, in entries.
     #[cfg(test)]
     pub fn capacity(&self) -> (usize, usize) {
         (self.samples_us.capacity(), self.steps_us.capacity())
@@ -145,7 +146,7 @@ impl Course {
         &self.slowest
     }
 
-    /// Start and latency of the kept ones in a range, microseconds.
+    /// Start and latency of the kept ones in a range, in microseconds.
     pub fn timed(&self, range: std::ops::Range<usize>) -> impl Iterator<Item = (u64, f32)> + '_ {
         let mut start_us = self.began_us;
         let all = self.steps_us.iter().zip(&self.samples_us).map(move |(&step_us, &latency_us)| {
@@ -166,7 +167,7 @@ impl Course {
         self.slowest.truncate(SLOWEST_KEPT);
     }
 
-    /// The next number of splitmix64: the same stream gives the same course.
+    /// The next splitmix64 number: the same input always gives the same course.
     fn draw(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.random;

@@ -1,10 +1,10 @@
-//! Latencies from a digest.
+//! Validates latencies from a digest.
 
 use super::{LatencyStats, MAX_LAUNCHES};
 use crate::store::bounds::MOST;
 
 impl LatencyStats {
-    /// False for a state that folding events cannot produce. A digest is a file, and anybody can write one.
+    /// False for a state that folding events cannot produce. A digest is a file, and anyone can write one.
     pub fn is_sound(&self) -> bool {
         let kept = self.course.len();
         self.course.is_sound()

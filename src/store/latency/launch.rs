@@ -1,4 +1,4 @@
-//! The launches of a phase: each a fresh process with its own latencies.
+//! The launches of a phase, each a fresh process with its own latencies.
 
 use super::course::Course;
 use super::moments::Moments;
@@ -9,28 +9,28 @@ use crate::store::histogram;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// Maximum number of launches with separate figures; later ones join the last. A run makes a handful.
+/// Most launches with separate figures; later ones are merged into the last. A run has a handful.
 pub const MAX_LAUNCHES: usize = 256;
 
 /// The figures of one launch.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LaunchFigures {
-    /// Inferences.
+    /// Number of inferences.
     pub count: u64,
-    /// Mean, microseconds.
+    /// Mean, in microseconds.
     pub mean_us: f64,
-    /// Sample standard deviation, microseconds; `None` below two inferences.
+    /// Sample standard deviation, in microseconds; `None` below two inferences.
     pub stddev_us: Option<f64>,
-    /// Smallest, microseconds.
+    /// Minimum, in microseconds.
     pub min_us: f64,
-    /// Largest, microseconds.
+    /// Maximum, in microseconds.
     pub max_us: f64,
-    /// The percentiles of [`PERCENTILES`] with their intervals within this launch.
+    /// The percentiles in [`PERCENTILES`] with their intervals within this launch.
     pub percentiles: [Percentile; PERCENTILES.len()],
 }
 
 impl LaunchFigures {
-    /// One of [`PERCENTILES`] in microseconds; `None` if its inferences do not support it.
+    /// One of [`PERCENTILES`], in microseconds; `None` if there are too few inferences to support it.
     pub fn percentile_us(&self, percent: f64) -> Option<f64> {
         self.percentile(percent)?.value_us
     }
@@ -44,18 +44,18 @@ impl LaunchFigures {
 /// One launch with its latencies.
 #[derive(Debug, Clone)]
 pub struct Launch<'a> {
-    /// Number among those with inferences of this phase, from 0.
+    /// Index among the launches with inferences in this phase, from 0.
     pub index: usize,
     /// Its figures.
     pub figures: LaunchFigures,
-    /// Its latencies in order, microseconds; every [`LatencyStats::stride`]-th of them.
+    /// Its latencies in order, in microseconds; every [`LatencyStats::stride`]-th of them.
     pub samples_us: &'a [f32],
     from: usize,
     course: &'a Course,
 }
 
 impl Launch<'_> {
-    /// Start (host monotonic microseconds) and latency (microseconds) of each latency kept.
+    /// Start (host monotonic microseconds) and latency (microseconds) of each kept latency.
     pub fn timed(&self) -> impl Iterator<Item = (u64, f32)> + '_ {
         self.course.timed(self.from..self.from + self.samples_us.len())
     }
@@ -73,11 +73,11 @@ struct Past {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Launches {
     past: Vec<Past>,
-    /// The current launch; `None` while it is the only one, whose figures are those of the phase.
+    /// The current launch; `None` while it is the only one, since the phase's figures are then its figures.
     now: Option<Current>,
 }
 
-/// The launch that goes on.
+/// The launch in progress.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Current {
     #[serde(with = "histogram::of_latencies")]
@@ -86,7 +86,8 @@ struct Current {
 }
 
 impl Launches {
-    /// A launch ends here, with so many latencies kept. `phase` are the figures of the phase up to here.
+    /// Ends the current launch, with `kept` latencies kept so far. `phase` contains the figures of the phase
+    /// up to here.
     pub fn end(&mut self, phase: (&Histogram<u32>, &Moments), kept: usize) {
         if self.past.len() + 1 >= MAX_LAUNCHES {
             return;
@@ -99,16 +100,16 @@ impl Launches {
         self.now = Some(Current { histogram: new_histogram(), moments: Moments::default() });
     }
 
-    /// Adds an inference of the current launch.
+    /// Adds an inference to the current launch.
     pub fn push(&mut self, latency_ns: u64) {
         if let Some(Current { histogram, moments }) = &mut self.now {
-            // It resizes automatically; it can refuse only beyond 2^63, which the clock cannot reach.
+            // The histogram resizes itself; it can refuse only beyond 2^63, which the clock cannot reach.
             let _ = histogram.record(latency_ns.max(1));
             moments.push(latency_ns);
         }
     }
 
-    /// Adds as many equal ones.
+    /// Adds `times` equal ones.
     pub fn push_for(&mut self, times: u64, latency_ns: u64) {
         if let Some(Current { histogram, moments }) = &mut self.now {
             let _ = histogram.record_n(latency_ns.max(1), u32::try_from(times).unwrap_or(u32::MAX));
@@ -116,7 +117,7 @@ impl Launches {
         }
     }
 
-    /// False if launches end before they begin, or after the last of `kept` latencies.
+    /// False if launches end before they start, or after the last of `kept` latencies.
     pub fn is_sound(&self, kept: usize) -> bool {
         self.past.len() < MAX_LAUNCHES
             && self.past.is_sorted_by_key(|past| past.end)
@@ -125,7 +126,7 @@ impl Launches {
             && self.past.iter().all(|past| past.figures.count < MOST)
     }
 
-    /// Where the launches before the last one end among the latencies kept.
+    /// The end of each finished launch, as an index into the kept latencies.
     pub fn ends_mut(&mut self) -> impl Iterator<Item = &mut usize> {
         self.past.iter_mut().map(|past| &mut past.end)
     }
@@ -151,8 +152,8 @@ fn of_phase(histogram: &Histogram<u32>, moments: &Moments) -> LaunchFigures {
     }
 }
 
-/// A percentile between its neighbouring samples. The nearest rank of 50 and that of 100 samples lie at different places of the same
-/// distribution, and launches of one run may differ in their counts.
+/// A percentile interpolated between neighbouring samples. The nearest ranks among 50 and among 100 samples
+/// are at different positions of the same distribution, and launches of a run may differ in their counts.
 fn interpolated(histogram: &Histogram<u32>, moments: &Moments, nearest: &Percentile) -> Option<f64> {
     nearest.value_us?;
     let (rank, part) = between_ranks(moments.count, nearest.percent / 100.0);
@@ -161,18 +162,18 @@ fn interpolated(histogram: &Histogram<u32>, moments: &Moments, nearest: &Percent
 }
 
 impl LatencyStats {
-    /// Launches with inferences of this phase.
+    /// Number of launches with inferences in this phase.
     pub fn launch_count(&self) -> usize {
         if self.is_empty() { 0 } else { self.launches.past.len() + 1 }
     }
 
-    /// The launches in order; the last one may be unfinished. A phase without [`LatencyStats::interrupt`] is one
-    /// launch.
+    /// The launches in order; the last one may be unfinished. A phase without [`LatencyStats::interrupt`] is
+    /// a single launch.
     pub fn launches(&self) -> Vec<Launch<'_>> {
         let mut from = 0;
         let last = || match &self.launches.now {
             Some(now) => figures(&now.histogram, &now.moments),
-            // The only one: its figures are those of the phase, to the digit.
+            // The only launch: its figures are exactly those of the phase.
             None => of_phase(&self.histogram, &self.moments),
         };
         let ended = self.launches.past.iter().map(|past| (past.figures, past.end));

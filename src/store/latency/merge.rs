@@ -1,4 +1,4 @@
-//! Merges latencies of several parts, and handles latencies that represent several inferences.
+//! Merges the latencies of several parts, and handles latencies that each represent several inferences.
 
 use super::LatencyStats;
 
@@ -15,8 +15,8 @@ impl LatencyStats {
         }
     }
 
-    /// Adds another part of the same thing; its launches stay launches, and the time before it is not counted. In a
-    /// thinned part the kept latencies represent all.
+    /// Adds another part of the same phase; its launches stay separate, and the time before it is not
+    /// counted. In a thinned part, the kept latencies represent all.
     pub fn merge(&mut self, part: &Self) {
         for launch in part.launches() {
             self.interrupt();
@@ -30,7 +30,7 @@ impl LatencyStats {
     }
 }
 
-/// Converts a stored latency for pushing.
+/// Converts a stored latency back to nanoseconds, for pushing.
 pub fn nanoseconds(latency_us: f32) -> u64 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a latency is positive and below 2^53")]
     let ns = (f64::from(latency_us) * 1000.0).round() as u64;

@@ -1,4 +1,5 @@
-//! Latency of one phase: its samples in bounded memory, exact moments, percentiles from an HDR histogram, and its launches.
+//! Latency of one phase: samples in bounded memory, exact moments, percentiles from an HDR histogram, and its
+//! launches.
 
 mod course;
 mod digest;
@@ -25,9 +26,10 @@ use serde::{Deserialize, Serialize};
 /// The reported percentiles.
 pub const PERCENTILES: [f64; 5] = [50.0, 90.0, 95.0, 99.0, 99.9];
 
-/// Latency statistics, microseconds outside, nanoseconds inside. Count, mean, deviation, range and percentiles are of every
-/// inference; of more than [`EXACT_LIMIT`] inferences, one in [`LatencyStats::stride`] is kept as a single latency with its
-/// moment, and the slowest ones. So memory is bounded however long a phase lasts.
+/// Latency statistics, in microseconds outside and nanoseconds inside. Count, mean, deviation, range and
+/// percentiles cover every inference. Beyond [`EXACT_LIMIT`] inferences, only one in [`LatencyStats::stride`]
+/// is kept as a single latency with its start, along with the slowest ones. So memory is bounded however long
+/// a phase lasts.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LatencyStats {
     #[serde(with = "histogram::of_latencies")]
@@ -35,33 +37,33 @@ pub struct LatencyStats {
     moments: Moments,
     course: Course,
     launches: Launches,
-    /// Inferences represented by each pushed latency.
+    /// Number of inferences that each pushed latency represents.
     weight: u64,
-    /// Start of the first inference of all.
+    /// Start of the very first inference.
     began_us: u64,
     /// Start of the current launch's first inference.
     first_start_us: u64,
     last_end_us: u64,
-    /// First start and last end of each launch; of those beyond [`MAX_LAUNCHES`] as one.
+    /// First start and last end of each launch; those beyond [`MAX_LAUNCHES`] count as one.
     windows_us: Vec<(u64, u64)>,
-    /// Wall time of the launches before it.
+    /// Wall time of the launches before the current one.
     past_us: u64,
-    /// True if the next inference begins a launch.
+    /// True if the next inference starts a launch.
     broken: bool,
 }
 
-/// A percentile, its support, and its possible error.
+/// A percentile, its support and its uncertainty.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Percentile {
-    /// 0 to 100.
+    /// The percentile, 0 to 100.
     pub percent: f64,
-    /// Value, microseconds; `None` if fewer than `100 / (100 - percent)` samples exist (then not one sample is expected
-    /// beyond it, and any figure would be an invention).
+    /// Value, in microseconds; `None` below `100 / (100 - percent)` samples, because then not even one sample
+    /// is expected beyond it and any figure would be made up.
     pub value_us: Option<f64>,
-    /// Samples it rests on.
+    /// Number of samples it is based on.
     pub samples: u64,
-    /// 95 % interval from order statistics, microseconds. A bound is `None` where too few samples lie beyond it, and both
-    /// are where there is no value.
+    /// 95 % interval from order statistics, in microseconds. A bound is `None` if too few samples are beyond
+    /// it; both are if there is no value.
     pub ci95_us: (Option<f64>, Option<f64>),
 }
 
@@ -129,33 +131,33 @@ impl LatencyStats {
         self.moments.count == 0
     }
 
-    /// The samples in order, microseconds: all of them, or every [`LatencyStats::stride`]-th.
+    /// The samples in order, in microseconds: all of them, or every [`LatencyStats::stride`]-th.
     pub fn samples_us(&self) -> &[f32] {
         self.course.samples_us()
     }
 
-    /// Samples represented by each kept one; 1 while all are kept.
+    /// Number of samples that each kept one represents; 1 while all are kept.
     pub fn stride(&self) -> u64 {
         self.course.stride() * self.weight
     }
 
-    /// True if every single latency is kept. Percentiles are of all samples either way.
+    /// True if every single latency is kept. Percentiles cover all samples either way.
     pub fn is_exact(&self) -> bool {
         self.stride() == 1
     }
 
-    /// The samples kept, in order: start on the host's monotonic clock and latency, both microseconds.
+    /// The kept samples in order: start on the host's monotonic clock and latency, both in microseconds.
     pub fn timed(&self) -> impl Iterator<Item = (u64, f32)> + '_ {
         self.course.timed(0..self.course.len())
     }
 
-    /// The slowest samples of all, slowest first, at most [`SLOWEST_KEPT`]; they are exact and complete however many
+    /// The slowest samples of all, slowest first, at most [`SLOWEST_KEPT`]; exact and complete however many
     /// samples there are.
     pub fn slowest(&self) -> &[Slow] {
         self.course.slowest()
     }
 
-    /// Samples slower than a latency in microseconds, to the resolution of the percentiles (0.1 %).
+    /// Number of samples slower than a latency in microseconds, to the resolution of the percentiles (0.1 %).
     pub fn count_above(&self, latency_us: f64) -> u64 {
         if self.is_exact() {
             return self.samples_us().iter().filter(|us| f64::from(**us) > latency_us).count() as u64;
@@ -166,43 +168,45 @@ impl LatencyStats {
         if limit >= top { 0 } else { self.histogram.count_between(limit.saturating_add(1), top) }
     }
 
-    /// Mean, microseconds.
+    /// Mean, in microseconds.
     pub fn mean_us(&self) -> Option<f64> {
         self.moments.mean_us()
     }
 
-    /// Sample standard deviation, microseconds; `None` below two samples.
+    /// Sample standard deviation, in microseconds; `None` below two samples.
     pub fn stddev_us(&self) -> Option<f64> {
         self.moments.stddev_us()
     }
 
-    /// Smallest sample, microseconds.
+    /// Smallest sample, in microseconds.
     pub fn min_us(&self) -> Option<f64> {
         self.moments.min_us()
     }
 
-    /// Largest sample, microseconds.
+    /// Largest sample, in microseconds.
     pub fn max_us(&self) -> Option<f64> {
         self.moments.max_us()
     }
 
-    /// Start of the first and end of the last inference, host monotonic microseconds; interruptions are within.
+    /// Start of the first and end of the last inference, in host monotonic microseconds; includes
+    /// interruptions.
     pub fn window_us(&self) -> Option<(u64, u64)> {
         (!self.is_empty()).then_some((self.began_us, self.last_end_us))
     }
 
-    /// The same for each launch: between two of them something else may have run.
+    /// The same per launch: something else may have run between two of them.
     pub fn windows_us(&self) -> &[(u64, u64)] {
         &self.windows_us
     }
 
-    /// A launch ends here: what follows is from a restarted process. The time in between is not counted. Without
-    /// inferences before or after it, it is not a boundary.
+    /// Ends the launch: what follows comes from a restarted process. The time in between is not counted. It
+    /// is not a boundary if there are no inferences before or after it.
     pub fn interrupt(&mut self) {
         self.broken = true;
     }
 
-    /// Wall time from the start of the first to the end of the last inference, interruptions left out, microseconds.
+    /// Wall time from the start of the first to the end of the last inference, without interruptions, in
+    /// microseconds.
     pub fn span_us(&self) -> f64 {
         (self.past_us + self.last_end_us.saturating_sub(self.first_start_us)) as f64
     }
@@ -213,24 +217,25 @@ impl LatencyStats {
         (!self.is_empty() && span > 0.0).then(|| self.count() as f64 * 1e6 / span)
     }
 
-    /// Value of a percentile if the samples support it, microseconds.
+    /// Value of a percentile in microseconds, if the samples support it.
     pub fn percentile_us(&self, percent: f64) -> Option<f64> {
         value_of(&self.histogram, &self.moments, percent)
     }
 
     /// True if this many samples support a percentile: at least one is expected beyond it.
     pub fn supports(count: u64, percent: f64) -> bool {
-        // A tolerance for 1 - 0.999 and the like.
+        // Tolerance for rounding, as in 1 - 0.999.
         count > 0 && count as f64 * (1.0 - percent / 100.0) >= 1.0 - 1e-9
     }
 
-    /// A percentile with its support. `percent` is between 0 and 100, both excluded.
+    /// A percentile with its support. `percent` is between 0 and 100, exclusive.
     pub fn percentile(&self, percent: f64) -> Percentile {
         percentile_of(&self.histogram, &self.moments, percent)
     }
 
-    /// Buckets for a histogram of at most `bins` equal steps between the smallest sample and the larger of p99 and 1.5
-    /// times the median: (lower edge in us, count). Samples beyond the last edge are in the last bucket.
+    /// Buckets for a histogram of at most `bins` equal steps between the smallest sample and the larger of
+    /// p99 and 1.5 times the median: (lower edge in us, count). The last bucket includes all samples beyond
+    /// its edge.
     pub fn bins(&self, bins: usize) -> Vec<(f64, u64)> {
         if self.is_empty() || bins == 0 {
             return Vec::new();
@@ -263,7 +268,8 @@ fn percentile_of(histogram: &Histogram<u32>, moments: &Moments, percent: f64) ->
     Percentile { percent, value_us, samples: moments.count, ci95_us: (low.map(at), high.map(at)) }
 }
 
-/// Value of the `rank`-th smallest sample (from 1), microseconds, never outside the smallest and largest sample.
+/// Value of the `rank`-th smallest sample (from 1), in microseconds, clamped to the smallest and largest
+/// sample.
 fn value_at_rank(histogram: &Histogram<u32>, moments: &Moments, rank: u64) -> f64 {
     let quantile = (rank as f64 - 0.5) / moments.count as f64;
     let value = histogram.value_at_quantile(quantile.clamp(0.0, 1.0));

@@ -3,7 +3,7 @@
 use crate::store::bounds::MOST;
 use serde::{Deserialize, Serialize};
 
-/// Sums of latencies, nanoseconds.
+/// Sums of latencies, in nanoseconds.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Moments {
     pub count: u64,
@@ -30,7 +30,7 @@ impl Moments {
             && self.sum_squares.is_finite()
     }
 
-    /// Adds one (Welford's update).
+    /// Adds one latency (Welford's update).
     pub fn push(&mut self, latency_ns: u64) {
         self.count += 1;
         let value = latency_ns as f64;
@@ -41,7 +41,7 @@ impl Moments {
         self.max_ns = self.max_ns.max(latency_ns);
     }
 
-    /// Adds as many equal ones.
+    /// Adds `times` equal ones.
     pub fn push_for(&mut self, times: u64, latency_ns: u64) {
         let (old, new) = (self.count as f64, times as f64);
         let delta = latency_ns as f64 - self.mean_ns;
@@ -57,22 +57,22 @@ impl Moments {
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
-    /// Mean, microseconds.
+    /// Mean, in microseconds.
     pub fn mean_us(&self) -> Option<f64> {
         (self.count > 0).then_some(self.mean_ns / 1000.0)
     }
 
-    /// Sample standard deviation, microseconds; `None` below two.
+    /// Sample standard deviation, in microseconds; `None` below two samples.
     pub fn stddev_us(&self) -> Option<f64> {
         (self.count > 1).then(|| (self.sum_squares / (self.count - 1) as f64).sqrt() / 1000.0)
     }
 
-    /// Smallest, microseconds.
+    /// Minimum, in microseconds.
     pub fn min_us(&self) -> Option<f64> {
         (self.count > 0).then_some(self.min_ns as f64 / 1000.0)
     }
 
-    /// Largest, microseconds.
+    /// Maximum, in microseconds.
     pub fn max_us(&self) -> Option<f64> {
         (self.count > 0).then_some(self.max_ns as f64 / 1000.0)
     }

@@ -1,14 +1,14 @@
 //! Ranks of percentiles and of their bounding order statistics.
 
-/// Rank (from 1) of the nearest-rank percentile.
+/// Rank (from 1) of a percentile by the nearest-rank method.
 pub(super) fn rank(count: u64, quantile: f64) -> u64 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 1 and count")]
     let rank = (count as f64 * quantile - 1e-9).ceil() as u64;
     rank.clamp(1, count.max(1))
 }
 
-/// The position of a quantile among this many samples: a rank (from 1), and the fraction of the way to the next one.
-/// The median-unbiased estimate that Hyndman and Fan recommend, their type 8.
+/// The position of a quantile among this many samples: a rank (from 1), and the fraction of the way to the
+/// next one. This is the median-unbiased estimate that Hyndman and Fan recommend, their type 8.
 pub fn between_ranks(count: u64, quantile: f64) -> (u64, f64) {
     let at = ((count as f64 + 1.0 / 3.0) * quantile + 1.0 / 3.0).clamp(1.0, count.max(1) as f64);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 1 and count")]
@@ -17,14 +17,15 @@ pub fn between_ranks(count: u64, quantile: f64) -> (u64, f64) {
 }
 
 /// Ranks of the order statistics that enclose a quantile with at least 95 % confidence: the largest `l` with
-/// `P(B < l) <= 2.5 %` and the smallest `u` with `P(B >= u) <= 2.5 %`, where `B` is binomial. `None` where no sample lies
-/// far enough out.
+/// `P(B < l) <= 2.5 %` and the smallest `u` with `P(B >= u) <= 2.5 %`, where `B` is binomial. `None` if no
+/// sample is far enough out.
 pub(super) fn order_statistic_ranks(count: u64, quantile: f64) -> (Option<u64>, Option<u64>) {
     const TAIL: f64 = 0.025;
     if count == 0 || quantile <= 0.0 || quantile >= 1.0 {
         return (None, None);
     }
-    // Start well outside the interval and walk inwards on exact binomial terms; 8 sigma contain all the relevant mass.
+    // Start well outside the interval and walk inwards on exact binomial terms; 8 sigma contain all the
+    // relevant mass.
     let mean = count as f64 * quantile;
     let sigma = (mean * (1.0 - quantile)).sqrt();
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to 0..=count")]
@@ -59,7 +60,7 @@ pub(super) fn order_statistic_ranks(count: u64, quantile: f64) -> (Option<u64>, 
     (low.filter(|&l| l >= 1 && l <= count), high.filter(|&u| u >= 1 && u <= count))
 }
 
-/// ln(n!), exact sums below 20 and Stirling's series above (error below 1e-10).
+/// ln(n!): exact sums below 20, Stirling's series from there (error below 1e-10).
 fn ln_factorial(n: u64) -> f64 {
     if n < 20 {
         return (2..=n).map(|k| (k as f64).ln()).sum();
@@ -77,7 +78,7 @@ mod tests {
         // Published order-statistic bounds of the median: n = 100 gives ranks 40 and 61.
         assert_eq!(order_statistic_ranks(100, 0.5), (Some(40), Some(61)));
         assert_eq!(order_statistic_ranks(20, 0.5), (Some(6), Some(15)));
-        // 0.5^5 > 2.5 %: five samples bound no median, six do.
+        // 0.5^5 > 2.5 %: five samples do not bound the median, six do.
         assert_eq!(order_statistic_ranks(5, 0.5), (None, None));
         assert_eq!(order_statistic_ranks(6, 0.5), (Some(1), Some(6)));
         // p99 has an upper bound from 368 samples on (0.99^368 < 2.5 %).

@@ -114,7 +114,7 @@ fn the_last_launch_takes_what_more_launches_would() {
     assert_eq!(launches.iter().map(|launch| launch.samples_us.len()).sum::<usize>(), 2 * MAX_LAUNCHES);
 }
 
-/// Bytes that grow with the number of inferences.
+/// Memory that grows with the number of inferences, in bytes.
 fn bytes(s: &LatencyStats) -> usize {
     let (samples, steps) = s.course.capacity();
     4 * (samples + steps) + size_of_val(s.slowest())
@@ -129,7 +129,7 @@ fn memory_is_bounded_and_the_figures_hold_after_fifteen_million_inferences() {
         if i % (COUNT / 3) == 0 {
             s.interrupt();
         }
-        // Rising by 50 %, with every 64th twice as slow, and one inference that stands out.
+        // Rising by 50 %, with every 64th inference twice as slow, and one outlier.
         let level = 100_000 + 50_000 * i / COUNT;
         let latency_ns = if i == 7_654_321 { 9_000_000 } else { level * (1 + u64::from(i % 64 == 0)) };
         s.push(i * PERIOD_US, latency_ns);
@@ -139,13 +139,14 @@ fn memory_is_bounded_and_the_figures_hold_after_fifteen_million_inferences() {
     assert!(s.samples_us().len() > EXACT_LIMIT / 2);
     assert_eq!(s.max_us(), Some(9000.0));
     assert!((s.percentile_us(50.0).unwrap() - 125.4).abs() < 0.4, "{:?}", s.percentile_us(50.0));
-    // What returns with a period of a power of two is neither always hit nor always missed.
+    // Events with a power-of-two period are neither always nor never kept.
     let slow = s.samples_us().iter().filter(|us| **us > 199.0).count() as f64 / s.samples_us().len() as f64;
     assert!((slow * 64.0 - 1.0).abs() < 0.1, "{slow}");
     assert!((s.count_above(199.9) as f64 - COUNT as f64 / 64.0).abs() < COUNT as f64 / 640.0);
     assert_eq!(s.slowest()[0], Slow { index: 7_654_321, start_us: 7_654_321 * PERIOD_US, latency_ns: 9_000_000 });
     assert_eq!(s.slowest().len(), SLOWEST_KEPT);
-    // The course is covered evenly: starts rise, and each tenth of the time has a tenth of the latencies.
+    // The course is covered evenly: starts increase, and each tenth of the time contains a tenth of the
+    // latencies.
     let span_us = COUNT * PERIOD_US;
     let mut tenths = [0usize; 10];
     let mut last = 0;
@@ -159,7 +160,7 @@ fn memory_is_bounded_and_the_figures_hold_after_fifteen_million_inferences() {
     }
     let even = s.samples_us().len() / 10;
     assert!(tenths.iter().all(|tenth| tenth.abs_diff(even) < even / 50), "{tenths:?}");
-    // Launches keep their own parts of it.
+    // Each launch keeps its own part of it.
     let launches = s.launches();
     assert_eq!(launches.len(), 3);
     for (index, launch) in launches.iter().enumerate() {

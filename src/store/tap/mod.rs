@@ -1,4 +1,4 @@
-//! Tap data about a program's processes, in bounded memory however long it runs.
+//! Tap data about a program's processes, in bounded memory however long the program runs.
 
 mod process;
 mod timeline;
@@ -8,9 +8,9 @@ pub use timeline::{Alone, GraphTimes, TimeShare, Timeline};
 
 use crate::event::{RunId, TapRecord, TapSeen};
 
-/// Processes that are kept; more are counted.
+/// Most processes that are kept; more are only counted.
 const MOST_PROCESSES: usize = 1024;
-/// Sentences that are kept of a kind.
+/// Most messages of a kind that are kept.
 const MOST_SENTENCES: usize = 64;
 
 /// A tapped program.
@@ -18,15 +18,15 @@ const MOST_SENTENCES: usize = 64;
 pub struct Tapped {
     /// Its command; empty for processes started elsewhere.
     pub command: Vec<String>,
-    /// When it was started, host monotonic microseconds.
+    /// When it started, in host monotonic microseconds.
     pub started_us: u64,
-    /// When it ended, and how: exit status or signal.
+    /// When it ended, in host monotonic microseconds, and its exit status or signal.
     pub ended: Option<(u64, Option<i32>, Option<i32>)>,
-    /// Processes that loaded the tap: id and executable; the first ones.
+    /// The first processes that loaded the tap: process id and executable.
     pub loaded: Vec<(u32, String)>,
-    /// How many did.
+    /// Number of processes that loaded it.
     pub loaded_count: u64,
-    /// Why it was not reached, or a part of it.
+    /// Why the program, or a part of it, was not reached.
     pub not_reached: Vec<String>,
     /// Processes that used QNN, in order of first use.
     pub processes: Vec<TappedProcess>,
@@ -35,7 +35,7 @@ pub struct Tapped {
 }
 
 impl Tapped {
-    /// Folds one record in.
+    /// Folds in one record.
     pub(super) fn apply(&mut self, t_us: u64, run: Option<RunId>, record: &TapRecord) {
         match (&record.seen, record.process) {
             (TapSeen::ProgramStarted { command }, _) => {
@@ -70,12 +70,12 @@ impl Tapped {
         }
     }
 
-    /// The process of a run, with the run's graph.
+    /// The process and graph of a run.
     pub fn of_run(&self, run: RunId) -> Option<(&TappedProcess, &TappedGraph)> {
         self.processes.iter().find_map(|process| Some((process, process.graphs.iter().find(|graph| graph.run == run)?)))
     }
 
-    /// Executions of all processes.
+    /// Number of executions in all processes.
     pub fn executions(&self) -> u64 {
         self.processes.iter().map(|process| process.timeline.executions).sum()
     }

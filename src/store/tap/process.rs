@@ -6,23 +6,23 @@ use crate::event::{BinaryRead, BoundInput, GraphOrigin, RunId, TapSeen};
 use qnnscope_core::tap::{Call, Execution, Process, Provider, RefusedOp, Vote, execution_flags};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Maximum number of refused ops, failed calls, votes and contexts kept each; more are counted.
+/// Most refused ops, failed calls, votes and contexts kept, each; more are only counted.
 const MOST: usize = 512;
-/// Ids of graphs that are kept in mind.
+/// Most graph ids that are remembered.
 const MOST_IDS: usize = 1 << 20;
 
-/// Number of calls and their time.
+/// Number and duration of calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CallStats {
-    /// Calls.
+    /// Number of calls.
     pub count: u64,
-    /// Of them, those that failed.
+    /// Those that failed.
     pub failed: u64,
-    /// Those that began after the first execution.
+    /// Those that started after the first execution.
     pub late: u64,
-    /// Time of all, nanoseconds.
+    /// Total duration, in nanoseconds.
     pub total_ns: u64,
-    /// Time of the longest, nanoseconds.
+    /// Longest duration, in nanoseconds.
     pub longest_ns: u64,
 }
 
@@ -37,35 +37,35 @@ pub struct GraphsMade {
     pub names: BTreeSet<String>,
 }
 
-/// A context that was made.
+/// A context that was created.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TappedContext {
     /// Its id.
     pub context: u32,
-    /// The call that made it.
+    /// The call that created it.
     pub call: Call,
-    /// When it was freed, nanoseconds on the monotonic clock.
+    /// When it was freed, in nanoseconds on the monotonic clock.
     pub freed_ns: Option<u64>,
 }
 
-/// A graph that executes, which is a run.
+/// A graph that executes; each is a run.
 #[derive(Debug)]
 pub struct TappedGraph {
     /// The run.
     pub run: RunId,
-    /// Name as QNN knows it.
+    /// Name in QNN.
     pub name: String,
     /// Where it comes from.
     pub origin: GraphOrigin,
-    /// Its context, where it is known.
+    /// Its context, if known.
     pub context: Option<u32>,
-    /// How often it was created; several times if the program recreates it.
+    /// How often it was created; more than once if the program recreates it.
     pub made: u64,
-    /// Executions of all kinds.
+    /// Executions, synchronous and asynchronous.
     pub executions: u64,
-    /// Executions that failed, with the first one's code.
+    /// Executions that failed.
     pub failed: u64,
-    /// Code of the first that failed.
+    /// Code of the first failed execution.
     pub failed_code: Option<u64>,
     /// Executions under the program's own profiling.
     pub host_profiled: u64,
@@ -75,12 +75,12 @@ pub struct TappedGraph {
     pub asynchronous: u64,
     /// Inputs as passed to the first execution; empty if not reported.
     pub inputs: Vec<BoundInput>,
-    /// Inputs and outputs that hold floats, and all of them.
+    /// Number of inputs and outputs with floats, and of all inputs and outputs.
     pub floats: Option<(u32, u32)>,
 }
 
 impl TappedGraph {
-    /// Bytes of inputs copied per execution, as far as their types are known.
+    /// Input bytes copied per execution, for inputs of known type.
     pub fn copied_bytes(&self) -> u64 {
         self.inputs.iter().filter(|input| !input.shared).filter_map(|input| input.bytes).fold(0, u64::saturating_add)
     }
@@ -91,60 +91,60 @@ impl TappedGraph {
 pub struct TappedProcess {
     /// Its number within the session.
     pub number: u32,
-    /// Who it is.
+    /// Its identity.
     pub process: Process,
-    /// When it began to use QNN, host monotonic microseconds.
+    /// When it started to use QNN, in host monotonic microseconds.
     pub started_us: u64,
     /// When it ended; `None` while it runs.
     pub ended_us: Option<u64>,
     /// True if it ended normally.
     pub orderly: bool,
-    /// Calls that it ended within.
+    /// Calls in progress when it ended.
     pub died_in: Vec<String>,
     /// Backends that it found.
     pub providers: Vec<Provider>,
-    /// Calls by name.
+    /// Statistics of calls, by name.
     pub calls: BTreeMap<String, CallStats>,
     /// The first calls that failed.
     pub failures: Vec<Call>,
-    /// Graphs that it made.
+    /// Graphs that it created.
     pub made: GraphsMade,
-    /// Contexts that it made; the first ones.
+    /// The first contexts that it created.
     pub contexts: Vec<TappedContext>,
-    /// Contents of its loaded context binaries, by the number in their calls; the first ones.
+    /// Contents of the first context binaries that it loaded, by the binary number in its calls.
     pub binaries: BTreeMap<u64, BinaryRead>,
     /// Its graphs that execute.
     pub graphs: Vec<TappedGraph>,
-    /// Executions of graphs that are not runs: of backends that are not followed, or unknown.
+    /// Executions of graphs that are not runs: on backends that are not followed, or of unknown graphs.
     pub not_followed: u64,
-    /// Ops that were refused; the first ones.
+    /// The first ops that were refused.
     pub refusals: Vec<RefusedOp>,
-    /// How many were.
+    /// Number of refused ops.
     pub refused: u64,
-    /// Power votes; the first ones.
+    /// The first power votes.
     pub votes: Vec<Vote>,
-    /// Votes that were set after the first execution.
+    /// Votes set after the first execution.
     pub late_votes: u64,
-    /// Votes that were cast.
+    /// Number of votes.
     pub vote_count: u64,
     /// The latest vote for each option.
     pub voted: BTreeMap<String, serde_json::Value>,
-    /// Memory descriptors that were registered, all in all.
+    /// Total number of registered memory descriptors.
     pub registered: u64,
-    /// What the tap says of itself.
+    /// Messages of the tap about itself.
     pub notes: Vec<String>,
     /// Lost data, by kind and reason.
     pub lost: BTreeMap<String, u64>,
-    /// Its executions on one axis.
+    /// Its executions on a common time axis.
     pub timeline: Timeline,
     graph_of: HashMap<u32, usize>,
-    /// From the beginning of each contextCreateFromBinaryListAsync to its last notification so far.
+    /// For each contextCreateFromBinaryListAsync, from its start: the time to its last notification so far.
     lists: BTreeMap<u64, u64>,
-    /// Graphs that a list told of.
+    /// Graphs that a list reported.
     listed: BTreeSet<u32>,
 }
 
-/// The call that makes contexts of several binaries.
+/// The call that creates contexts from several binaries.
 const LIST: &str = "contextCreateFromBinaryListAsync";
 
 impl TappedProcess {
@@ -180,27 +180,27 @@ impl TappedProcess {
         }
     }
 
-    /// Its command, or its executable if not reported.
+    /// Its command, or its executable if the command was not reported.
     pub fn command(&self) -> String {
         if self.process.command.is_empty() { self.process.executable.clone() } else { self.process.command.join(" ") }
     }
 
-    /// Time in calls that load: everything but executions and what frees, nanoseconds.
+    /// Time in loading calls, in nanoseconds: all calls except executions and those that free.
     pub fn loading_ns(&self) -> u64 {
         self.calls.iter().filter(|(name, _)| !name.ends_with("Free")).map(|(_, stats)| stats.total_ns).sum()
     }
 
-    /// Contents of a context's binary, as far as known by now.
+    /// Contents of a context's binary, if known yet.
     pub fn binary(&self, context: &TappedContext) -> Option<&BinaryRead> {
         self.binaries.get(&context.call.binary?)
     }
 
-    /// A provider by its number.
+    /// A provider by number.
     pub fn provider(&self, number: u32) -> Option<&Provider> {
         self.providers.iter().find(|provider| provider.provider == number)
     }
 
-    /// Calls with this name.
+    /// Statistics of the calls with this name.
     pub fn call(&self, name: &str) -> CallStats {
         self.calls.get(name).copied().unwrap_or_default()
     }
@@ -259,7 +259,7 @@ impl TappedProcess {
     fn called(&mut self, call: &Call) {
         let is_late = self.timeline.executions > 0;
         let time_ns = self.of_list(call).unwrap_or(call.duration_ns);
-        // A graph that a list told of was not requested by a call.
+        // A graph that a list reported was not requested by a call.
         let is_call = !call.of_list || call.call.starts_with("contextCreate");
         if is_call && (self.calls.len() < MOST_SENTENCES || self.calls.contains_key(&call.call)) {
             let stats = self.calls.entry(call.call.clone()).or_default();
@@ -303,7 +303,8 @@ impl TappedProcess {
         }
     }
 
-    /// What a list makes goes on at once: of the call and of each context, what it adds to the time from the call's beginning.
+    /// A list's work runs concurrently: for the call and for each context, returns what it adds to the time
+    /// since the call started.
     fn of_list(&mut self, call: &Call) -> Option<u64> {
         if !call.of_list && call.call != LIST {
             return None;

@@ -1,16 +1,17 @@
-//! Executions of all threads of a process on one axis: where the time goes, and what overlaps.
+//! Executions of all threads of a process on a common time axis: where the time goes, and what overlaps.
 
 use super::super::OpStats;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-/// Executions waiting to be sorted.
+/// Most executions waiting to be sorted.
 const MOST_WAITING: usize = 1 << 16;
-/// An execution is reported when it ends, so one that began earlier may arrive later: by this, or ...
+/// An execution is reported when it ends, so one that started earlier may arrive later: by this
+/// (nanoseconds), or ...
 const LATE_NS: u64 = 1_000_000_000;
-/// ... by this many times the longest one.
+/// ... by this many times the longest execution, if that is more.
 const LATE_TIMES: u64 = 2;
-/// Threads and graphs of one inference that are kept in mind.
+/// Most threads, and graphs per inference, that are remembered.
 const MOST: usize = 4096;
 
 /// An execution on the axis.
@@ -19,47 +20,48 @@ pub(super) struct Timed {
     pub start_ns: u64,
     pub end_ns: u64,
     pub thread: u32,
-    /// Place of its graph in the process's list.
+    /// Index of its graph in the process's list.
     pub graph: Option<usize>,
 }
 
-/// Time of a process from its first execution to the end of its last, by where it was spent; fractions of 1.
+/// Where a process spent its time, from its first execution to the end of its last; fractions of 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TimeShare {
-    /// At least one execution went on.
+    /// At least one execution was running.
     pub qnn: f64,
-    /// None was running, and the next one belonged to an inference already begun: between its graphs.
+    /// Nothing was running, and the next execution belonged to an inference in progress: between its graphs.
     pub between_graphs: f64,
-    /// None was running, and the next one began an inference: the program's own work, or waiting.
+    /// Nothing was running, and the next execution started an inference: the program's own work, or waiting.
     pub program: f64,
 }
 
-/// Executions by whether another thread's ran at the same time.
+/// Executions grouped by whether another thread executed at the same time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Alone {
-    /// How many.
+    /// Number of executions.
     pub count: u64,
-    /// Their time, nanoseconds.
+    /// Their total duration, in nanoseconds.
     pub total_ns: u64,
 }
 
 impl Alone {
-    /// Mean, microseconds.
+    /// Mean, in microseconds.
     pub fn mean_us(&self) -> Option<f64> {
         (self.count > 0).then(|| self.total_ns as f64 / self.count as f64 / 1000.0)
     }
 }
 
-/// What the axis says of one graph.
+/// Timing of one graph.
 #[derive(Debug, Clone, Default)]
 pub struct GraphTimes {
-    /// Time from the end of the previous execution on the same thread, of any graph, to the start, nanoseconds.
+    /// Time from the end of the previous execution on the same thread, of any graph, to the start, in
+    /// nanoseconds.
     pub between: OpStats,
     /// The same if the previous execution belonged to the same inference.
     pub within: OpStats,
-    /// Executions by themselves.
+    /// Executions without an overlap.
     pub alone: Alone,
-    /// Executions during which another thread executed, too.
+    /// Executions during which another thread executed too.
     pub overlapped: Alone,
 }
 
@@ -76,12 +78,12 @@ struct Active {
     overlapped: bool,
 }
 
-/// The axis of a process.
+/// The time axis of a process.
 #[derive(Debug, Default)]
 pub struct Timeline {
     /// Executions so far.
     pub executions: u64,
-    /// Inferences: series of executions of one thread in which no graph comes twice.
+    /// Inferences: series of executions on one thread in which no graph occurs twice.
     pub inferences: u64,
     waiting: BinaryHeap<Reverse<Timed>>,
     newest_ns: u64,
@@ -97,7 +99,7 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Takes an execution in.
+    /// Adds an execution.
     pub(super) fn push(&mut self, timed: Timed) {
         self.executions += 1;
         self.newest_ns = self.newest_ns.max(timed.end_ns);
@@ -108,7 +110,7 @@ impl Timeline {
         }
     }
 
-    /// Sorts executions that nothing can precede any more.
+    /// Processes the executions that nothing can precede any more.
     pub(super) fn settle(&mut self) {
         let late_ns = LATE_NS.max(self.longest_ns.saturating_mul(LATE_TIMES));
         let horizon_ns = self.newest_ns.saturating_sub(late_ns);
@@ -117,7 +119,7 @@ impl Timeline {
         }
     }
 
-    /// Nothing comes any more.
+    /// Ends the timeline: nothing follows.
     pub(super) fn finish(&mut self) {
         while !self.waiting.is_empty() {
             self.next();
@@ -143,10 +145,10 @@ impl Timeline {
         self.overlap(timed);
     }
 
-    /// Whether the execution is the first of an inference; notes the time since the one before it.
+    /// Whether the execution is the first of an inference; records the time since the previous one.
     fn begins(&mut self, timed: Timed) -> bool {
         if self.threads.len() >= MOST && !self.threads.contains_key(&timed.thread) {
-            // The end of a thread is never reported; old ones are dropped.
+            // The end of a thread is never reported, so all threads are dropped when there are too many.
             self.threads.clear();
         }
         let thread = self.threads.entry(timed.thread).or_default();
@@ -193,7 +195,7 @@ impl Timeline {
         alone.total_ns += active.timed.end_ns.saturating_sub(active.timed.start_ns);
     }
 
-    /// Where the time went; `None` before anything was put in order.
+    /// Where the time went; `None` before any execution was processed.
     pub fn share(&self) -> Option<TimeShare> {
         let all = (self.qnn_ns + self.between_ns + self.program_ns) as f64;
         (all > 0.0).then(|| TimeShare {
@@ -203,22 +205,22 @@ impl Timeline {
         })
     }
 
-    /// Time from the first execution to the end of the last, nanoseconds.
+    /// Time from the first execution to the end of the last, in nanoseconds.
     pub fn span_ns(&self) -> u64 {
         self.qnn_ns + self.between_ns + self.program_ns
     }
 
-    /// Time in which at least one execution ran, nanoseconds.
+    /// Time in which at least one execution was running, in nanoseconds.
     pub fn qnn_ns(&self) -> u64 {
         self.qnn_ns
     }
 
-    /// Time between graphs of one inference, nanoseconds.
+    /// Time between the graphs of an inference, in nanoseconds.
     pub fn between_ns(&self) -> u64 {
         self.between_ns
     }
 
-    /// What is known about a graph, by its position in the process's list.
+    /// Timing of a graph, by its index in the process's list.
     pub fn graph(&self, at: usize) -> Option<&GraphTimes> {
         self.graphs.get(&at)
     }
@@ -247,7 +249,8 @@ mod tests {
 
     #[test]
     fn gaps_within_an_inference_are_told_from_those_between_inferences() {
-        // Two graphs an inference: 30 + 10 gap + 20, then 40 of the program; twice, and the last gap belongs to nobody.
+        // Two graphs per inference: 30 + 10 gap + 20, then 40 in the program; twice, and the last gap belongs
+        // to nobody.
         let timeline = timeline(&[(0, 30, 1, 0), (40, 60, 1, 1), (100, 130, 1, 0), (140, 160, 1, 1)]);
         assert_eq!((timeline.executions, timeline.inferences), (4, 2));
         assert_eq!(timeline.graphs_per_inference(), Some(2.0));
@@ -263,7 +266,7 @@ mod tests {
 
     #[test]
     fn threads_that_overlap_are_counted_once_in_the_time_and_told_apart() {
-        // The long one ends last, so it comes last, though it began first.
+        // The long execution ends last, so it arrives last although it started first.
         let timeline = timeline(&[(10, 20, 2, 1), (30, 40, 2, 1), (0, 100, 1, 0), (200, 210, 2, 1)]);
         assert_eq!(timeline.qnn_ns(), 110_000);
         let (long, short) = (timeline.graph(0).unwrap(), timeline.graph(1).unwrap());

@@ -1,12 +1,12 @@
-//! What expressions do not find well: keys in several lines, and folders.
+//! What regular expressions do not find well: multi-line keys, and folders.
 
 use std::borrow::Cow;
 
 const BEGIN: &str = "-----BEGIN ";
 const END: &str = "-----END ";
-/// Longest key or certificate, with what a log puts before each line.
+/// Longest key or certificate, in bytes, including what a log prints before each line.
 const MOST_BYTES: usize = 64 << 10;
-/// Folders that every system has, or an SDK makes: what lies there tells about the failure.
+/// Folders that exist on every system or that an SDK creates: their contents explain the failure.
 const KNOWN: [&str; 26] = [
     "/apex/",
     "/bin/",
@@ -35,11 +35,12 @@ const KNOWN: [&str; 26] = [
     "/Users/",
     "/linkerconfig/",
 ];
-/// Of these only the beginning is known.
+/// For these, only the beginning is known.
 const BEGINNINGS: [&str; 6] =
     ["/data/local/tmp/", "/data/data/", "/data/app/", "/sdcard/", "/storage/emulated/0/", "/tmp/"];
 
-/// The text without keys and certificates in PEM, and how many there were. One that is cut off goes as far as it reads like one.
+/// The text without PEM keys and certificates, and how many there were. A truncated one ends where the text
+/// no longer looks like one.
 pub fn without_keys(text: &str) -> (Cow<'_, str>, usize) {
     let mut out = String::new();
     let (mut from, mut count) = (0, 0);
@@ -62,7 +63,7 @@ fn end_of_key(text: &str, begin: usize) -> usize {
         limit -= 1;
     }
     let body = begin + BEGIN.len();
-    // Another key that begins before this one ends: this one was cut off.
+    // Another key that begins before this one ends: this one was truncated.
     let until = text[body..limit].find(BEGIN).map_or(limit, |at| body + at);
     if let Some(end) = text[body..until].find(END).map(|at| body + at + END.len()) {
         let tail = &text[end..];
@@ -70,7 +71,7 @@ fn end_of_key(text: &str, begin: usize) -> usize {
     }
     let mut end = begin;
     for (number, line) in text[begin..until].split_inclusive('\n').enumerate() {
-        // A line of a key has a long word of its alphabet, whatever the log puts before it.
+        // A line of a key contains a long base64 word, whatever the log prints before it.
         let is_part = line.split_ascii_whitespace().any(|word| {
             word.len() >= 32 && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/=\\\"".contains(&byte))
         });
@@ -79,18 +80,19 @@ fn end_of_key(text: &str, begin: usize) -> usize {
         }
         end += line.len();
     }
-    // The line itself, with its end.
+    // Keep the line end.
     if text[..end].ends_with('\n') { end - 1 } else { end }
 }
 
-/// The text without folders that somebody named, and how many there were. The name of the file stays, and what every system has.
+/// The text without folders that someone named, and how many there were. File names and well-known folders
+/// stay.
 pub fn without_folders(text: &str) -> (Cow<'_, str>, usize) {
     let is_border = |c: char| c.is_whitespace() || "\"'`(=,[<>|{".contains(c);
     let mut out = String::new();
     let (mut from, mut at, mut count) = (0, 0, 0);
     while let Some(slash) = text[at..].find('/').map(|slash| at + slash) {
         let before = text[..slash].chars().next_back();
-        // `x: /a` has a blank before it; `file:///a` is a path, `https://a` was looked at already.
+        // `x: /a` has a space before it; `file:///a` is a path, `https://a` has already been handled.
         let begins = before.is_none_or(is_border) || text[..slash].ends_with("file://") || before == Some(':');
         let rest = &text[slash..];
         let length = rest.find(|c: char| (is_border(c) && c != '=') || ":;)]}".contains(c)).unwrap_or(rest.len());

@@ -1,18 +1,18 @@
-//! What is looked for. A rule is an expression and, where that alone takes too much, a look at what it found.
+//! What to look for. A rule is an expression and, if that alone matches too much, a check of the match.
 
 use regex::{Captures, Regex};
 use std::net::Ipv6Addr;
 use std::sync::LazyLock;
 
-/// A kind of thing that is taken out.
+/// A kind of thing to remove.
 pub struct Rule {
-    /// What it is, for the list of what was taken out.
+    /// Its name, for the list of what was removed.
     pub what: &'static str,
-    /// Groups named `keep` (before) and `rest` (behind) stay.
+    /// Groups named `keep` (before) and `rest` (after) stay.
     expression: &'static str,
-    /// What stands there instead.
+    /// The replacement.
     pub by: &'static str,
-    /// Whether a finding is one.
+    /// Whether a match is really one.
     pub is_it: fn(&Captures<'_>) -> bool,
 }
 
@@ -20,7 +20,7 @@ const fn rule(what: &'static str, expression: &'static str, by: &'static str) ->
     Rule { what, expression, by, is_it: |_| true }
 }
 
-/// In this order: what is most certain comes first.
+/// In this order, the most certain ones first.
 static RULES: [Rule; 23] = [
     rule("tokens", r"\beyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}(?:\.[A-Za-z0-9_-]*)?", "<token>"),
     rule(
@@ -38,7 +38,7 @@ static RULES: [Rule; 23] = [
         what: "secrets",
         expression: r"(?i)(?P<keep>\b(?:bearer|basic|password|passwd|secret|token|api[_-]?key)\s+)(?P<value>[A-Za-z0-9+/=._~-]{8,})",
         by: "<secret>",
-        // A word of a sentence has no digit.
+        // An ordinary word contains no digit.
         is_it: |found| found["value"].contains(|c: char| c.is_ascii_digit()) && !is_figure(&found["value"]),
     },
     rule("keys", r"\b[0-9a-fA-F]{40,}\b", "<hex>"),
@@ -109,25 +109,25 @@ static RULES: [Rule; 23] = [
     ),
     Rule {
         what: "folders",
-        // Further drives of Windows.
+        // Other Windows drives.
         expression: r#"(?P<keep>\b[A-Za-z]:\\+)(?P<value>(?:[^\\\s'":;,)]+\\+)+)"#,
         by: "<path>\\",
         is_it: |found| !found["value"].starts_with(['U', 'u', 'W', 'w', 'P', 'p']),
     },
 ];
 
-/// The rules that are in force.
+/// The rules with their compiled expressions.
 pub static COMPILED: LazyLock<Vec<(&'static Rule, Regex)>> = LazyLock::new(|| {
-    // An expression that does not compile is a defect that the test below finds.
+    // An expression that does not compile is a bug that the test below catches.
     RULES.iter().filter_map(|rule| Some((rule, Regex::new(rule.expression).ok()?))).collect()
 });
 
-/// A number, as of tokens a second, and no secret.
+/// True for a figure such as tokens per second, which is not a secret.
 fn is_figure(text: &str) -> bool {
     text.trim_end_matches(|c: char| c.is_ascii_alphabetic() || "/%".contains(c)).parse::<f64>().is_ok()
 }
 
-/// Sites that everybody uses: they tell about nobody.
+/// Sites that everybody uses and that identify nobody.
 fn is_public(host: &str) -> bool {
     const SITES: [&str; 9] = [
         "github.com",
@@ -144,7 +144,7 @@ fn is_public(host: &str) -> bool {
     SITES.iter().any(|site| host == *site || host.strip_suffix(site).is_some_and(|rest| rest.ends_with('.')))
 }
 
-/// Not a time of the day, and not the name of a C++ class.
+/// Excludes a time of day and the name of a C++ class.
 fn is_ipv6(text: &str) -> bool {
     text.matches(':').count() >= 2
         && text.contains(|c: char| c.is_ascii_digit())
@@ -152,13 +152,13 @@ fn is_ipv6(text: &str) -> bool {
         && (text.parse::<Ipv6Addr>().is_ok() || text.trim_end_matches(':').parse::<Ipv6Addr>().is_ok())
 }
 
-/// Versions have four numbers, too; theirs begin small.
+/// Versions have four numbers too, but theirs start small.
 fn is_ipv4(text: &str, has_port: bool) -> bool {
     let parts: Vec<u16> = text.split('.').filter_map(|part| part.parse().ok()).collect();
     parts.iter().all(|part| *part <= 255) && parts.first().is_some_and(|first| has_port || *first >= 10)
 }
 
-/// Fifteen digits of which the last one checks the others.
+/// Fifteen digits, of which the last one is a checksum.
 fn is_imei(digits: &str) -> bool {
     let sum: u32 = digits
         .bytes()

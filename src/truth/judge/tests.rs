@@ -31,7 +31,7 @@ fn labels_follow_the_inferences() {
         array(dir.path(), "o/Result_1/p.npy", &[1, 3], &[0.5, 0.4, 0.1]),
         array(dir.path(), "o/Result_10/p.npy", &[1, 3], &[0.5, 0.4, 0.6]),
     ];
-    // Inference 10 comes after 1, whatever letters say.
+    // Inference 10 comes after 1, whatever the alphabetical order.
     let judged = labels(dir.path(), "1\n1\n2\n").judge(&files);
     assert_eq!((judged.error.as_deref(), judged.inferences), (None, 3));
     assert!((value(&judged, TruthMetric::Top1) - 2.0 / 3.0).abs() < 1e-12);
@@ -117,7 +117,7 @@ fn maps_of_classes_are_masks() {
     let judged = Truth::expected(&dir.path().join("e"), &[]).unwrap().judge(&files);
     // Class 0: 1/1, class 1: 1/2, class 2: 1/2.
     assert!((value(&judged, TruthMetric::Iou) - 2.0 / 3.0).abs() < 1e-12, "{judged:?}");
-    // A mask of one object, in values from 0 to 1.
+    // A mask of one object, with values from 0 to 1.
     array(dir.path(), "m/Result_0/mask.npy", &[1, 2, 2, 1], &[0.0, 1.0, 1.0, 0.0]);
     let files = [array(dir.path(), "n/Result_0/mask.npy", &[1, 2, 2, 1], &[0.2, 0.9, 0.4, 0.7])];
     let judged = Truth::expected(&dir.path().join("m"), &[TruthMetric::Iou]).unwrap().judge(&files);

@@ -1,5 +1,5 @@
-//! Which nodes of an ONNX model each backend takes: the `qnnscope.check-onnx/1` document, of what ONNX Runtime's QNN plug-in
-//! answered.
+//! Which nodes of an ONNX model each backend takes: the `qnnscope.check-onnx/1` document, from the answers of
+//! ONNX Runtime's QNN plug-in.
 
 mod text;
 
@@ -14,20 +14,20 @@ use serde::Serialize;
 /// Schema of the document.
 const SCHEMA: &str = "qnnscope.check-onnx/1";
 
-/// What came of a session for one backend, on one kind of hardware.
+/// The result of a session for one backend, on one kind of hardware.
 #[derive(Debug)]
 pub struct NodesAnswer {
     /// Backend.
     pub backend: Backend,
-    /// The hardware that it was to answer for, where it tells kinds of hardware apart.
+    /// The hardware that it was to answer for, if it distinguishes hardware.
     pub target: Option<Target>,
     /// Whether the user named this backend.
     pub named: bool,
-    /// Where the nodes went, or why there is no session.
+    /// Where the nodes were placed, or why there is no session.
     pub placed: Result<NodesPlaced, Box<Failure>>,
     /// The libraries that were asked, if they loaded.
     pub runtime: Option<RuntimeInfo>,
-    /// How far the process was confined.
+    /// How far the process was sandboxed.
     pub sandbox: Option<Sandbox>,
 }
 
@@ -40,7 +40,7 @@ pub struct NodesModel {
     pub format: &'static str,
     /// SHA-256.
     pub sha256: String,
-    /// Size.
+    /// Size, in bytes.
     pub bytes: u64,
 }
 
@@ -49,7 +49,7 @@ pub struct NodesModel {
 pub struct NodesDocument {
     schema: &'static str,
     model: NodesModel,
-    /// False if a backend leaves a node to the processor, or no session could be made.
+    /// False if a backend leaves a node to the CPU, or a session could not be created.
     ok: bool,
     backends: Vec<NodesBackend>,
     nodes: Vec<NodeRow>,
@@ -69,25 +69,25 @@ struct NodesBackend {
     chosen_by: Option<Origin>,
     simulated: bool,
     build_id: Option<String>,
-    /// Nodes that QNN takes, nodes left to the processor, nodes that need nobody, and pieces that QNN's nodes are in.
+    /// Nodes that QNN takes, nodes left to the CPU, nodes folded away, and partitions that QNN's nodes form.
     taken: Option<usize>,
     refused: Option<usize>,
     folded: Option<usize>,
     partitions: Option<usize>,
 }
 
-/// A node, with every answer.
+/// A node with all answers about it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct NodeRow {
     node: String,
     #[serde(rename = "type")]
     op_type: String,
-    /// True for a node that ONNX Runtime put in, such as a Transpose.
+    /// True for a node that ONNX Runtime inserted, such as a Transpose.
     inserted: bool,
     results: Vec<NodeResult>,
 }
 
-/// What became of a node.
+/// Where a node was placed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct NodeResult {
     backend: Backend,
@@ -100,7 +100,7 @@ struct NodeResult {
 }
 
 impl NodesDocument {
-    /// Puts the answers together.
+    /// Combines the answers.
     pub fn new(model: NodesModel, answers: &[NodesAnswer]) -> Self {
         let backends: Vec<NodesBackend> = answers.iter().map(NodesBackend::new).collect();
         let bad = |row: &NodesBackend| row.state == State::Failed || row.refused.is_some_and(|nodes| nodes > 0);
@@ -114,7 +114,7 @@ impl NodesDocument {
         }
     }
 
-    /// What it comes to.
+    /// The outcome.
     pub fn verdict(&self) -> Verdict {
         let not_asked = |row: &&NodesBackend| row.state == State::NotAsked;
         let unanswered = self.backends.iter().filter(not_asked).any(|row| row.named)
@@ -130,7 +130,7 @@ impl NodesDocument {
 impl NodesBackend {
     fn new(answer: &NodesAnswer) -> Self {
         let (state, reason, hint) = match &answer.placed {
-            // The plug-in goes on without a backend that it cannot open, and leaves everything to the processor.
+            // The plug-in continues without a backend that it cannot open, and leaves everything to the CPU.
             Ok(placed) if placed.is_all_cpu() && placed.problem.is_some() => {
                 (State::NotAsked, placed.problem.clone(), None)
             }
@@ -170,7 +170,7 @@ impl NodesBackend {
     }
 }
 
-/// The nodes of the model in its order, then those that ONNX Runtime put in and left to the processor.
+/// The model's nodes in its order, then those that ONNX Runtime inserted and left to the CPU.
 fn rows(answers: &[NodesAnswer]) -> Vec<NodeRow> {
     let mut rows: Vec<NodeRow> = Vec::new();
     for answer in answers {
@@ -180,7 +180,7 @@ fn rows(answers: &[NodesAnswer]) -> Vec<NodeRow> {
         }
         let shown = placed.nodes.iter().filter(|node| !node.inserted || node.provider == NodeProvider::Cpu);
         for (position, node) in shown.enumerate() {
-            // All sessions have the model's nodes in one order; names may be given twice.
+            // All sessions list the model's nodes in the same order; names may occur twice.
             let same =
                 |row: &NodeRow| row.node == node.node && row.op_type == node.op_type && row.inserted == node.inserted;
             let known = rows.get(position).filter(|row| same(row)).map(|_| position);

@@ -1,4 +1,4 @@
-//! The check of an ONNX model for people: short where all is well.
+//! The check of an ONNX model as text for users: short if all is well.
 
 use super::{NodeResult, NodeRow, NodesBackend, NodesDocument};
 use crate::backends::Backend;
@@ -9,10 +9,10 @@ use crate::text::{bytes_text, titled};
 use std::fmt::Write;
 use unicode_width::UnicodeWidthStr;
 
-/// Nodes that are named of one kind of refusal.
+/// Most nodes named per kind of refusal.
 const NAMES: usize = 6;
 
-/// The document, in lines of about `width` columns; with `all`, every node.
+/// The document in lines of about `width` columns; with `all`, every node.
 pub fn nodes_text(document: &NodesDocument, width: usize, all: bool) -> String {
     let mut out = String::new();
     let model = &document.model;
@@ -76,7 +76,7 @@ fn taken(row: &NodesBackend, count: usize) -> String {
 /// A refused node, with the names of the backends that refuse it.
 type Refused<'a> = (&'a NodeRow, Vec<String>);
 
-/// Refusals with one reason and remedy go together.
+/// Groups refusals with the same reason and remedy.
 fn refusals(out: &mut String, document: &NodesDocument, width: usize) {
     let key = |result: &NodeResult| (result.code, result.reason.clone(), result.remedy.clone());
     let mut groups: Vec<(&NodeResult, Vec<Refused<'_>>)> = Vec::new();

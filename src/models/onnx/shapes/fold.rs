@@ -1,13 +1,14 @@
-//! Arithmetic on shapes, as exporters write it: Shape, Gather, Concat and Mul before a Reshape, and the turning of pads.
+//! Shape arithmetic as exporters write it: Shape, Gather, Concat and Mul before a Reshape, and the
+//! transposing of pads.
 
 use super::layout::{axis, slice_places};
 use super::{Known, Scope};
 use crate::models::source::{AttributeValue, Dim, Small, SourceNode, product};
 
-/// Longest list of integers that is followed.
+/// Longest list of integers that is evaluated.
 const MOST_VALUES: usize = 64;
 
-/// Integers that a node writes, with their shape.
+/// Integers that a node computes, with their shape.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folded {
     pub shape: Vec<u64>,
@@ -19,20 +20,20 @@ impl Folded {
         Self { shape: vec![values.len() as u64], values }
     }
 
-    /// The values, if they stand in one row; those of a scalar do, too.
+    /// The values, if they have rank 0 or 1.
     fn row(self) -> Option<Vec<i64>> {
         (self.shape.len() <= 1).then_some(self.values)
     }
 
-    /// Rows and columns, if it has them.
+    /// Rows and columns, if it has rank 2.
     fn sides(&self) -> Option<(usize, usize)> {
         let [rows, columns] = self.shape.as_slice() else { return None };
         Some((usize::try_from(*rows).ok()?, usize::try_from(*columns).ok()?))
     }
 }
 
-/// The integers that the node writes, if they follow from constants and known dimensions; `known` is what follows for the
-/// shapes of its outputs.
+/// The integers that the node computes, if they follow from constants and known dimensions; `known` is what
+/// is inferred for its outputs.
 pub fn values(scope: &Scope<'_>, node: &SourceNode, known: &[Known]) -> Option<Folded> {
     if !node.domain.is_empty() {
         return None;
@@ -45,7 +46,7 @@ pub fn values(scope: &Scope<'_>, node: &SourceNode, known: &[Known]) -> Option<F
             let shape: Option<Vec<u64>> = known.first()?.shape.as_ref()?.iter().map(Dim::known).collect();
             Folded { shape: shape?, values: of(0)?.values }
         }
-        // To other integers; a real number is none any more.
+        // To other integers; a cast to real numbers ends the evaluation.
         "Cast" if matches!(node.int("to"), Some(6 | 7)) => of(0)?,
         "Concat" => {
             let mut all = Vec::new();
@@ -87,7 +88,7 @@ pub fn values(scope: &Scope<'_>, node: &SourceNode, known: &[Known]) -> Option<F
     fits.then_some(found)
 }
 
-/// The dimensions that a Shape node tells: all, or from one to another.
+/// The dimensions that a Shape node returns: all of them, or a range.
 fn dimensions(scope: &Scope<'_>, node: &SourceNode) -> Option<Vec<i64>> {
     let whole = |dim: &Dim| i64::try_from(dim.known()?).ok();
     let shape = scope.shape(node, 0)?;
@@ -96,11 +97,11 @@ fn dimensions(scope: &Scope<'_>, node: &SourceNode) -> Option<Vec<i64>> {
         let at = node.int(name).unwrap_or(otherwise);
         usize::try_from((if at < 0 { at.saturating_add(rank) } else { at }).clamp(0, rank)).ok()
     };
-    // Dimensions outside what is asked for need not be known.
+    // Dimensions outside the requested range need not be known.
     shape.get(place("start", 0)?..place("end", rank)?)?.iter().map(whole).collect()
 }
 
-/// Elements of a row, or rows of a table.
+/// Elements of a vector, or rows of a matrix.
 fn gather(scope: &Scope<'_>, node: &SourceNode) -> Option<Folded> {
     let (data, indices) = (scope.folded(node, 0)?, scope.folded(node, 1)?);
     if axis(node.int("axis").unwrap_or(0), data.shape.len())? != 0 {
@@ -118,12 +119,12 @@ fn gather(scope: &Scope<'_>, node: &SourceNode) -> Option<Folded> {
     Some(Folded { shape, values })
 }
 
-/// Elements of one row of a table; 1 in a row.
+/// Elements per row of a matrix; 1 for a vector.
 fn width(data: &Folded) -> Option<usize> {
     if data.shape.len() == 1 { Some(1) } else { Some(data.sides()?.1) }
 }
 
-/// Elements of a row, or rows of a table.
+/// Elements of a vector, or rows of a matrix.
 fn slice(scope: &Scope<'_>, node: &SourceNode) -> Option<Folded> {
     let data = scope.folded(node, 0)?;
     let one = |index: usize, otherwise: i64| {
@@ -148,13 +149,13 @@ fn slice(scope: &Scope<'_>, node: &SourceNode) -> Option<Folded> {
     Some(Folded { shape, values })
 }
 
-/// Both, element by element; one value stands for all.
+/// Combines both element by element; a single value is broadcast.
 fn pairs(a: &Folded, b: &Folded, apply: impl Fn(i64, i64) -> Option<i64>) -> Option<Folded> {
     let is_one = |folded: &Folded| folded.shape.len() <= 1 && folded.values.len() == 1;
     if a.shape != b.shape && !is_one(a) && !is_one(b) {
         return None;
     }
-    // One value takes the shape of the other; of a scalar and a list of one it is the list's.
+    // A single value takes the other's shape; for a scalar and a list of one, that is the list's.
     let takes_b = a.shape != b.shape && is_one(a) && (!is_one(b) || b.shape.len() > a.shape.len());
     let shape = if takes_b { &b.shape } else { &a.shape };
     let at =

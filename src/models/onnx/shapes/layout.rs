@@ -1,22 +1,22 @@
-//! Shapes of nodes that move, cut and join elements without computing on them.
+//! Shapes of nodes that move, split and join elements without computing on them.
 
 use super::Scope;
 use super::window::known;
 use crate::models::source::{Dim, SourceNode};
 
-/// An axis that may count from the end.
+/// Resolves an axis that may count from the end.
 pub fn axis(value: i64, rank: usize) -> Option<usize> {
     let rank = i64::try_from(rank).ok()?;
     let axis = if value < 0 { value.checked_add(rank)? } else { value };
     (0..rank).contains(&axis).then(|| usize::try_from(axis).ok())?
 }
 
-/// Axes of an attribute, or of an input in newer versions of the operator.
+/// Axes from an attribute, or from an input in newer versions of the operator.
 pub fn axes(scope: &Scope<'_>, node: &SourceNode, input: usize) -> Option<Vec<i64>> {
     node.ints("axes").map(<[i64]>::to_vec).or_else(|| scope.ints(node, input))
 }
 
-/// Shape of two values that are stretched to each other; nothing if they do not fit.
+/// Shape of two values that are broadcast against each other; `None` if they are incompatible.
 pub fn broadcast(a: &[Dim], b: &[Dim]) -> Option<Vec<Dim>> {
     let rank = a.len().max(b.len());
     let one = Dim::Known(1);
@@ -28,7 +28,7 @@ pub fn broadcast(a: &[Dim], b: &[Dim]) -> Option<Vec<Dim>> {
             Some(match (at(a, index), at(b, index)) {
                 (Dim::Known(1), other) | (other, Dim::Known(1)) => other,
                 (Dim::Known(x), Dim::Known(y)) => (x == y).then_some(Dim::Known(x))?,
-                // A dimension that is not known is 1 or the same.
+                // An unknown dimension is 1 or the same.
                 (Dim::Known(x), _) | (_, Dim::Known(x)) => Dim::Known(x),
                 (x, y) if x == y => x,
                 _ => Dim::Unknown,
@@ -81,7 +81,7 @@ pub fn reshape(scope: &Scope<'_>, node: &SourceNode) -> Option<Vec<Dim>> {
 pub fn flatten(scope: &Scope<'_>, node: &SourceNode) -> Option<Vec<Dim>> {
     let input = scope.shape(node, 0)?;
     let at = node.int("axis").unwrap_or(1);
-    // Here the axis may be the rank itself.
+    // For Flatten, the axis may equal the rank.
     let at = usize::try_from(if at < 0 { at + i64::try_from(input.len()).ok()? } else { at }).ok()?;
     let part = |dims: &[Dim]| match dims {
         [one] => one.clone(),
@@ -93,7 +93,7 @@ pub fn flatten(scope: &Scope<'_>, node: &SourceNode) -> Option<Vec<Dim>> {
 pub fn squeeze(scope: &Scope<'_>, node: &SourceNode) -> Option<Vec<Dim>> {
     let input = scope.shape(node, 0)?;
     if node.attribute("axes").is_none() && !Scope::has(node, 1) {
-        // Which dimensions are 1 has to be known.
+        // It has to be known which dimensions are 1.
         known(&input)?;
         return Some(input.into_iter().filter(|dim| *dim != Dim::Known(1)).collect());
     }
@@ -141,7 +141,7 @@ pub fn split(scope: &Scope<'_>, node: &SourceNode) -> Vec<Option<Vec<Dim>>> {
             let size = match (&sizes, even) {
                 (Some(sizes), _) => u64::try_from(*sizes.get(index)?).map_or(Dim::Unknown, Dim::Known),
                 (None, Some(size)) if parts > 0 && size % parts == 0 => Dim::Known(size / parts),
-                // An uneven split has a shorter last part, in newer versions only.
+                // An uneven split has a shorter last part, but only in newer versions.
                 (None, _) => Dim::Unknown,
             };
             let mut shape = input.clone();
@@ -176,7 +176,7 @@ pub fn slice(scope: &Scope<'_>, node: &SourceNode) -> Option<Vec<Dim>> {
     Some(shape)
 }
 
-/// How many elements a slice of `size` ones has; nothing for a step of 0.
+/// Number of elements in a slice of `size` elements; `None` for a step of 0.
 fn slice_count(size: i64, start: i64, end: i64, step: i64) -> Option<u64> {
     let from_end = |value: i64| if value < 0 { value.saturating_add(size) } else { value };
     let distance = match step {
@@ -187,7 +187,7 @@ fn slice_count(size: i64, start: i64, end: i64, step: i64) -> Option<u64> {
     Some(distance.max(0).unsigned_abs().div_ceil(step.unsigned_abs()))
 }
 
-/// Which elements these are.
+/// Indices of those elements.
 pub fn slice_places(size: i64, start: i64, end: i64, step: i64) -> Option<Vec<usize>> {
     let count = i64::try_from(slice_count(size, start, end, step)?).ok()?;
     let from_end = |value: i64| if value < 0 { value.saturating_add(size) } else { value };

@@ -1,5 +1,5 @@
-//! Shapes that a model does not state but that follow from it: by ONNX's own rules, where they leave no doubt. What they leave
-//! open stays unknown.
+//! Infers shapes that a model does not state: by ONNX's own rules, where they are unambiguous. Anything else
+//! stays unknown.
 
 mod fold;
 mod layout;
@@ -12,10 +12,10 @@ use crate::models::source::{
 };
 use std::collections::HashMap;
 
-/// Most dimensions that are followed; frameworks stop at 8 or 32.
+/// Highest rank that is inferred; frameworks stop at 8 or 32.
 const MOST_DIMENSIONS: usize = 64;
 
-/// What is known of one output.
+/// What is known about one output.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Known {
     pub dtype: Option<ElementType>,
@@ -28,7 +28,7 @@ impl Known {
     }
 }
 
-/// What rules may ask about.
+/// What rules may query.
 pub(super) struct Scope<'a> {
     graph: &'a SourceGraph,
     constants: &'a HashMap<&'a str, &'a Constant>,
@@ -61,12 +61,12 @@ impl Scope<'_> {
         self.constants.get(name).map_or_else(|| self.graph.value(name)?.dtype, |constant| constant.dtype)
     }
 
-    /// Integers of an input that is constant, or follows from shapes, in a row.
+    /// Values of an integer input that is constant or follows from shapes, as a list.
     pub fn ints(&self, node: &SourceNode, index: usize) -> Option<Vec<i64>> {
         self.folded(node, index).map(|folded| folded.values)
     }
 
-    /// The same with their shape.
+    /// The same, with their shape.
     pub fn folded(&self, node: &SourceNode, index: usize) -> Option<Folded> {
         let name = Self::input(node, index)?;
         match self.constants.get(name) {
@@ -78,7 +78,7 @@ impl Scope<'_> {
         }
     }
 
-    /// Real numbers of a constant input.
+    /// Values of a constant float input.
     pub fn floats(&self, node: &SourceNode, index: usize) -> Option<Vec<f32>> {
         match self.constants.get(Self::input(node, index)?)?.small.as_ref()? {
             Small::Floats(values) => Some(values.clone()),
@@ -87,7 +87,7 @@ impl Scope<'_> {
     }
 }
 
-/// Fills in what follows for the values of the graph.
+/// Fills in what can be inferred about the graph's values.
 pub fn infer(file: &SourceFile, graph: &mut SourceGraph) -> Result<(), SourceError> {
     let nodes = std::mem::take(&mut graph.nodes);
     let constants = std::mem::take(&mut graph.constants);
@@ -98,7 +98,7 @@ pub fn infer(file: &SourceFile, graph: &mut SourceGraph) -> Result<(), SourceErr
         .collect();
     let mut folded = HashMap::new();
     let mut outcome = Ok(());
-    // ONNX has the nodes in an order in which every value is written before it is read.
+    // ONNX requires an order in which every value is written before it is read.
     for node in &nodes {
         let scope = Scope { graph, constants: &by_name, folded: &folded };
         let known = rules::outputs(&scope, node);
@@ -115,7 +115,7 @@ pub fn infer(file: &SourceFile, graph: &mut SourceGraph) -> Result<(), SourceErr
     outcome
 }
 
-/// Adds what follows to what the file says, which has the last word.
+/// Adds inferred information to what the file says; the file takes precedence.
 fn apply(file: &SourceFile, value: Option<&mut SourceValue>, known: Known) -> Result<(), SourceError> {
     let Some(value) = value else { return Ok(()) };
     value.dtype = value.dtype.or(known.dtype);

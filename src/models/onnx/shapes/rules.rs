@@ -1,4 +1,4 @@
-//! Which rule is whose: types and shapes of a node's outputs.
+//! Selects the rule for each op type: types and shapes of a node's outputs.
 
 use super::layout::{
     axes, axis, blocks, broadcast, concat, expand, flatten, gather, pad, reshape, slice, split, squeeze, tile,
@@ -8,7 +8,7 @@ use super::window::{kernel, known, resize, slide, spread};
 use super::{Known, Scope};
 use crate::models::source::{AttributeValue, Dim, ElementType, SourceNode};
 
-/// Op types whose first output has type and shape of the first input.
+/// Op types whose first output has the type and shape of the first input.
 const SAME: &str = "\
     Abs Acos Acosh Asin Asinh Atan Atanh BatchNormalization BitwiseNot Ceil Celu Clip Cos Cosh CumSum Dropout \
     Elu Erf Exp Floor Gelu GroupNormalization HardSigmoid HardSwish Hardmax Identity InstanceNormalization LRN \
@@ -16,22 +16,23 @@ const SAME: &str = "\
     RMSNormalization Reciprocal Relu ReverseSequence Round Scatter ScatterElements ScatterND Selu Shrink Sigmoid \
     Sign Sin Sinh SimplifiedLayerNormalization SkipLayerNormalization SkipSimplifiedLayerNormalization Softmax \
     Softplus Softsign Sqrt Swish Tan Tanh ThresholdedRelu Trilu BiasGelu FastGelu QuickGelu";
-/// Op types whose inputs are stretched to each other.
+/// Op types whose inputs are broadcast.
 const STRETCHED: &str = "Add BitShift BitwiseAnd BitwiseOr BitwiseXor Div Max Mean Min Mod Mul Pow Sub Sum";
-/// The same, with truth values as the outcome.
+/// The same, with booleans as the result.
 const COMPARED: &str = "And Equal Greater GreaterOrEqual Less LessOrEqual Or Xor";
 
 fn is_in(list: &str, name: &str) -> bool {
     list.split_ascii_whitespace().any(|one| one == name)
 }
 
-/// What follows for the outputs of the node, in their order; nothing for op types without a rule.
+/// What can be inferred about the node's outputs, in order; empty for op types without a rule.
 pub(super) fn outputs(scope: &Scope<'_>, node: &SourceNode) -> Vec<Known> {
     let first = |index: usize| scope.dtype(node, index);
     let shape = |index: usize| scope.shape(node, index);
     let with = |shape: Option<Vec<Dim>>| vec![Known::new(first(0), shape)];
     let op_type = node.op_type.as_str();
-    // Microsoft's domain repeats ONNX's quantisation and some activations; other domains may mean anything.
+    // Microsoft's domain repeats ONNX's quantisation ops and some activations; other domains may mean
+    // anything.
     if !matches!(node.domain.as_str(), "" | "com.microsoft") {
         return Vec::new();
     }
@@ -55,7 +56,7 @@ pub(super) fn outputs(scope: &Scope<'_>, node: &SourceNode) -> Vec<Known> {
         }
         "Not" | "IsNaN" | "IsInf" => vec![Known::new(Some(ElementType::Bool), shape(0))],
         "QuantizeLinear" => vec![Known::new(Some(quantized_type(scope, node)), shape(0))],
-        // The type of the scale, or of the value to be like.
+        // The type of the scale, or of the value to match.
         "DequantizeLinear" | "CastLike" => vec![Known::new(first(1), shape(0))],
         "DynamicQuantizeLinear" => {
             let scalar = Some(Vec::new());
@@ -134,7 +135,7 @@ pub(super) fn outputs(scope: &Scope<'_>, node: &SourceNode) -> Vec<Known> {
     }
 }
 
-/// Type that QuantizeLinear writes: that of its zero point, or the one it names; uint8 if neither is there.
+/// Type that QuantizeLinear writes: that of its zero point, or the one it states; uint8 if it has neither.
 fn quantized_type(scope: &Scope<'_>, node: &SourceNode) -> ElementType {
     let named = || node.int("output_dtype").and_then(|kind| ElementType::from_onnx(i32::try_from(kind).ok()?));
     scope.dtype(node, 2).or_else(named).unwrap_or(ElementType::Uint8)
@@ -157,7 +158,7 @@ fn constant(node: &SourceNode) -> Vec<Known> {
     vec![found]
 }
 
-/// Shape of all inputs from `from` on, stretched to each other.
+/// Broadcast shape of all inputs from `from` on.
 fn stretched(scope: &Scope<'_>, node: &SourceNode, from: usize) -> Option<Vec<Dim>> {
     let mut shape = scope.shape(node, from)?;
     for index in from + 1..node.inputs.len() {
@@ -180,7 +181,7 @@ fn gemm(scope: &Scope<'_>, node: &SourceNode) -> Option<Vec<Dim>> {
     (left.len() == 2 && right.len() == 2).then(|| vec![rows, columns])
 }
 
-/// Shape of a matrix product, with vectors and leading dimensions as NumPy has them.
+/// Shape of a matrix product, with vectors and leading dimensions as in NumPy.
 fn product(left: Option<Vec<Dim>>, right: Option<Vec<Dim>>) -> Option<Vec<Dim>> {
     let (mut left, mut right) = (left?, right?);
     let (is_row, is_column) = (left.len() == 1, right.len() == 1);

@@ -1,9 +1,10 @@
-//! Shapes of convolutions, poolings and resizing.
+//! Shapes of convolution, pooling and resizing.
 
 use super::Scope;
 use crate::models::source::{Dim, SourceNode};
 
-/// Shape after a window slides over the input. `window` are its sizes per axis; `channels` replaces the second dimension.
+/// Shape after a window slides over the input. `window` contains its size per axis; `channels` replaces the
+/// second dimension.
 pub fn slide(scope: &Scope<'_>, node: &SourceNode, window: &[u64], channels: Option<Dim>) -> Option<Vec<Dim>> {
     let input = scope.shape(node, 0)?;
     if input.len() != window.len() + 2 {
@@ -27,7 +28,7 @@ pub fn slide(scope: &Scope<'_>, node: &SourceNode, window: &[u64], channels: Opt
                 return Some(Dim::Known(floor));
             }
             let ceiling = steps.div_ceil(strides[axis]) + 1;
-            // A last window that begins in the padding is dropped by some versions and not by others.
+            // Some versions drop a last window that starts in the padding, others do not.
             let begins_inside = (ceiling - 1).checked_mul(strides[axis])? < size.checked_add(begin)?;
             Some(if begins_inside { Dim::Known(ceiling) } else { Dim::Unknown })
         })?;
@@ -78,23 +79,23 @@ pub fn resize(scope: &Scope<'_>, node: &SourceNode) -> Option<Vec<Dim>> {
     if let Some(sizes) = scope.ints(node, 3).filter(|sizes| sizes.len() == input.len()) {
         return sizes.iter().map(|&size| u64::try_from(size).ok().map(Dim::Known)).collect();
     }
-    // Version 10 and Upsample have no region in between.
+    // Version 10 and Upsample have no region input in between.
     let scales = if node.inputs.len() == 2 { scope.floats(node, 1) } else { scope.floats(node, 2) };
     let scales = scales.filter(|scales| scales.len() == input.len())?;
     let one = |(dim, &scale): (&Dim, &f32)| {
         let Some(size) = dim.known() else {
-            // Exactly 1 is what exporters write for axes that stay.
+            // Exporters write exactly 1 for axes that stay the same.
             return if scale.to_bits() == 1f32.to_bits() { dim.clone() } else { Dim::Unknown };
         };
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating is right")]
         let (wide, narrow) = ((size as f64 * f64::from(scale)) as u64, (size as f32 * scale) as u64);
-        // Runtimes differ in how they round.
+        // Runtimes differ in rounding.
         if wide == narrow { Dim::Known(wide) } else { Dim::Unknown }
     };
     Some(input.iter().zip(&scales).map(one).collect())
 }
 
-/// Window of a pooling.
+/// Window of a pooling op.
 pub fn kernel(node: &SourceNode) -> Option<Vec<u64>> {
     node.ints("kernel_shape")?.iter().map(|&size| u64::try_from(size).ok()).collect()
 }
@@ -104,7 +105,7 @@ pub fn known(shape: &[Dim]) -> Option<Vec<u64>> {
     shape.iter().map(Dim::known).collect()
 }
 
-/// Positive numbers of an attribute, one per axis; ones if it is not there.
+/// Positive values of an attribute, one per axis; ones if it is absent.
 fn per_axis(node: &SourceNode, name: &str, axes: usize) -> Option<Vec<u64>> {
     if node.attribute(name).is_none() {
         return Some(vec![1; axes]);
@@ -116,9 +117,9 @@ fn per_axis(node: &SourceNode, name: &str, axes: usize) -> Option<Vec<u64>> {
 
 #[derive(PartialEq)]
 enum Pads {
-    /// As much as keeps the size over the stride.
+    /// Padding that keeps the size, divided by the stride.
     Same,
-    /// Begins, then ends.
+    /// All starts, then all ends.
     Of(Vec<u64>),
 }
 
