@@ -102,8 +102,8 @@ impl Layer {
         (sizes.len() >= 4 && middle > 0.0 && largest > middle * LOUD_CHANNEL).then_some((largest, middle))
     }
 
-    /// Whether at most an accumulation of small errors speaks against it: it is above the limit, finite, and
-    /// no channel is lost.
+    /// Whether it can only be faulted for accumulating small errors: it is above the limit, finite, and no
+    /// channel is lost.
     pub fn is_even(&self, min_sqnr_db: f64) -> bool {
         self.figures.sqnr_db.is_some_and(|sqnr| sqnr >= min_sqnr_db)
             && self.sums.whole.broken == 0

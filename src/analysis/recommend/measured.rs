@@ -45,7 +45,7 @@ struct Goal {
     id: &'static str,
     label: &'static str,
     statistic: Option<Statistic>,
-    /// What coming first by it means.
+    /// Describes the run that is best by it.
     best: &'static str,
 }
 

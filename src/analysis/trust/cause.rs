@@ -13,7 +13,8 @@ const EXPLAINS: f64 = 0.33;
 const WARMER_C: f64 = 4.0;
 /// Number of additional cores that other processes must take in slow launches.
 const CORES: f64 = 0.3;
-/// Minimum slowdown of launches whose threads share cores that they had to themselves in fast ones.
+/// Minimum factor by which launches are slower whose threads share cores that they had to themselves in fast
+/// ones.
 const SHARED_CORES: f64 = 1.25;
 
 /// What coincides with slow launches.

@@ -17,7 +17,7 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TrustVerdict {
-    /// Nothing speaks against them.
+    /// Nothing casts doubt on them.
     Trusted,
     /// They hold for this launch; another process may be faster or slower throughout.
     WithinLaunch,
