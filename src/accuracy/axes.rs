@@ -1,5 +1,5 @@
-//! Axes not visible in a tensor's shape: channels that moved between axes of equal size. The neighbouring tensors in
-//! the graph do.
+//! Changes of axes that a tensor's shape does not show: channels that moved between axes of equal size.
+//! Neighbouring tensors in the graph reveal them.
 
 use super::layout::Layout;
 use super::pairs::Pair;
@@ -8,8 +8,9 @@ use crate::models::{Graph, TensorKind};
 /// Ops that change the order of axes.
 const MOVE_AXES: [&str; 5] = ["Transpose", "Reshape", "DepthToSpace", "SpaceToDepth", "Permute"];
 
-/// Gives pairs whose shapes fit in several orders the order of the pairs they are computed from, or that are computed
-/// from them. Inputs and outputs of the graph keep theirs: programs fill and read them.
+/// For pairs whose shapes allow several orders, takes over the order of the pairs they are computed from, or
+/// that are computed from them. Inputs and outputs of the graph keep theirs, since programs fill and read
+/// them.
 pub fn settle(pairs: &mut [Pair], test: &Graph) {
     let mut open: Vec<bool> = pairs.iter().map(|pair| is_open(pair, test)).collect();
     // Forward from known pairs, back to their sources, and forward again.
@@ -29,7 +30,7 @@ fn keeps_axes(pair: &Pair, test: &Graph) -> bool {
     pair.test.op.and_then(|op| test.ops.get(op)).is_some_and(|op| !MOVE_AXES.contains(&op.op_type.as_str()))
 }
 
-/// The order of a known pair of as many axes, where it tells something of its neighbours.
+/// The axis order of a known pair of the same rank, if it applies to its neighbours.
 fn told(pairs: &[Pair], open: &[bool], at: usize, rank: usize) -> Option<Layout> {
     let pair = &pairs[at];
     let known = !open[at] && pair.test.tensor.kind == TensorKind::Native && pair.test.tensor.shape.len() == rank;

@@ -15,7 +15,7 @@ use crate::models::{Graph, Tensor};
 use crate::text::three_digits;
 use serde::{Deserialize, Serialize};
 
-/// What is suspected.
+/// The suspected cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
@@ -23,7 +23,7 @@ pub enum Cause {
     RangeTooSmall,
     /// The encoding's range far exceeds the values, which leaves few levels.
     RangeTooLarge,
-    /// The encoding would fit with the sign of its offset, or of its ends, flipped.
+    /// The encoding would fit if the sign of its offset, or of its ends, were flipped.
     OffsetSign,
     /// The encoding fits, but its steps are too coarse for the op.
     BitsTooFew,
@@ -31,7 +31,7 @@ pub enum Cause {
     ChannelRange,
     /// The op computes something else.
     Semantics,
-    /// Nothing of the above.
+    /// None of the above.
     Unknown,
 }
 
@@ -55,25 +55,25 @@ impl Cause {
 pub struct Judged {
     /// Position among the layers.
     pub layer: usize,
-    /// What is suspected.
+    /// The suspected cause.
     pub cause: Cause,
-    /// Why, in a sentence.
+    /// Why, in one sentence.
     pub because: String,
     /// What to do.
     pub remedy: String,
     /// The tensor whose encoding is at fault: the layer's own or a constant of its op.
     pub tensor: String,
-    /// Signal to noise of the layer's worst source tensor, dB.
+    /// Signal-to-noise ratio of the layer's worst source tensor, dB.
     pub inherited_db: f64,
 }
 
 /// Constants below this are at fault themselves, dB: 8 bits give about 40.
 const CONSTANT_DB: f64 = 22.0;
-/// Noise of the steps alone that is this near to the limit explains it, dB.
+/// If the noise of the quantisation steps alone is this close to the limit, it explains the divergence, dB.
 const NEAR_DB: f64 = 6.0;
-/// A loss of this much in the graph but not alone, dB, is not due to rounding.
+/// A loss of this much in the graph, but not of the op alone, is not due to rounding, dB.
 const LOST_IN_GRAPH_DB: f64 = 12.0;
-/// Largest number of a half float.
+/// Largest value of a half-precision float.
 const HALF_MAX: f64 = 65_504.0;
 
 /// Op types that move or select values: they cannot amplify noise.
@@ -100,7 +100,7 @@ const MOVERS: [&str; 20] = [
     "GridSample",
 ];
 
-/// What is at fault with the layer at `at`.
+/// What is wrong with the layer at `at`.
 pub fn judge(
     layers: &[Layer],
     at: usize,
@@ -131,7 +131,7 @@ pub fn judge(
         return judged(cause, because, remedy, name);
     }
     let worst = constants.iter().filter(|constant| constant.figures.sqnr_db.is_some_and(|sqnr| sqnr < CONSTANT_DB));
-    // A bias follows from the weights' encoding; weights are the better answer where both are bad.
+    // A bias follows from the weights' encoding; if both are bad, the weights are the better answer.
     if let Some(constant) = worst.max_by_key(|constant| constant.tensor.elements()) {
         let (cause, because, remedy) = bad_constant(constant);
         return judged(cause, because, remedy, &constant.tensor.name);
@@ -178,7 +178,7 @@ fn counted(layer: &Layer, name: &str) -> Option<Said> {
     })
 }
 
-/// Channels of very different size, in the tensor or in what it is made from.
+/// Channels of very different magnitude, in the tensor or in what it is computed from.
 fn uneven(layers: &[Layer], layer: &Layer, pairing: &Pairing, min_sqnr_db: f64) -> Option<Said> {
     let pair = &pairing.pairs[layer.pair];
     let bad = layer.bad_channels(min_sqnr_db);

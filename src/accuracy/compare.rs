@@ -1,4 +1,4 @@
-//! Two models on the same inputs, all tensors of both read.
+//! Compares two models on the same inputs, reading all tensors of both.
 
 use super::cause;
 use super::comparison::{AccuracyOutcome, Comparison, Progress};
@@ -12,7 +12,7 @@ use crate::models::source_names;
 /// Compares the two sides, reporting progress to `tell`.
 ///
 /// # Errors
-/// Anything that prevents computing a side.
+/// A side cannot be computed, for whatever reason.
 pub async fn compare(comparison: &Comparison, tell: &dyn Fn(&Progress)) -> Result<AccuracyOutcome, AccuracyError> {
     let say = |step: &str| tell(&Progress { step: step.to_owned(), done: 0, of: 0 });
     say("reading the models");

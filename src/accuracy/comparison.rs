@@ -1,4 +1,4 @@
-//! What is compared, and what came of it.
+//! The input and the outcome of a comparison.
 
 use super::cause::Judged;
 use super::inputs::Inputs;
@@ -9,67 +9,67 @@ use crate::event::{ModelInfo, RuntimeInfo};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// What is compared, and how far.
+/// What to compare, and to what extent.
 #[derive(Debug, Clone)]
 pub struct Comparison {
-    /// The side that is right.
+    /// The side taken as correct.
     pub reference: Side,
-    /// The other one.
+    /// The side under test.
     pub test: Side,
-    /// Data.
+    /// Input data.
     pub inputs: Inputs,
-    /// A layer below this diverges, dB.
+    /// SQNR below which a layer diverges, dB.
     pub min_sqnr_db: f64,
-    /// Look for the first layer that diverges by halves, instead of reading all.
+    /// Find the first diverging layer by bisection, instead of reading all layers.
     pub bisect: bool,
-    /// Most bytes of tensors that both runners and this process hold at a time.
+    /// Maximum size of tensors that both runners and this process hold at a time, bytes.
     pub tensor_bytes: u64,
-    /// Folder for the tensors of both sides, as .npy of float64 in the test's layout.
+    /// Folder to save the tensors of both sides to, as float64 .npy in the test's layout.
     pub save_tensors: Option<PathBuf>,
 }
 
-/// How far it is.
+/// Progress of a comparison.
 #[derive(Debug, Clone)]
 pub struct Progress {
-    /// What is being done.
+    /// The current step.
     pub step: String,
-    /// Inferences that are done.
+    /// Inferences completed.
     pub done: usize,
-    /// Inferences in all.
+    /// Total number of inferences.
     pub of: usize,
 }
 
-/// What came of it.
+/// Outcome of a comparison.
 #[derive(Debug, Clone)]
 pub struct AccuracyOutcome {
-    /// The models' files.
+    /// Files of the models.
     pub models: [Box<ModelInfo>; 2],
     /// Libraries that computed them.
     pub runtimes: [RuntimeInfo; 2],
     /// The sides.
     pub sides: [Side; 2],
-    /// Data in words.
+    /// Description of the input data.
     pub inputs: String,
-    /// Data.
+    /// Input data.
     pub data: Inputs,
-    /// Inputs of the reference.
+    /// Names of the reference's inputs.
     pub input_names: Vec<String>,
     /// Folder with the tensors of both sides.
     pub saved: Option<PathBuf>,
-    /// Inferences.
+    /// Number of inferences.
     pub inferences: usize,
-    /// The limit.
+    /// SQNR below which a layer diverges, dB.
     pub min_sqnr_db: f64,
-    /// Nodes of the model that the test was made of, by the test's ops, as far as that is known.
+    /// Nodes of the model that the test was converted from, by the test's ops, as far as known.
     pub names: BTreeMap<String, String>,
     /// All pairs, read or not.
     pub pairing: Pairing,
-    /// Layers that were read, in the order of the graph.
+    /// Layers that were read, in graph order.
     pub layers: Vec<Layer>,
-    /// The first one that diverges.
+    /// The first diverging layer.
     pub first: Option<Judged>,
     /// True if only some of the tensors were read.
     pub bisected: bool,
-    /// What limits the answer.
+    /// Limitations of the result.
     pub notes: Vec<String>,
 }

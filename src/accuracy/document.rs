@@ -19,46 +19,46 @@ use std::path::Path;
 
 /// Schema of the document.
 pub const ACCURACY_SCHEMA: &str = "qnnscope.accuracy/1";
-/// Largest document that is read.
+/// Maximum size of a document that is read, bytes.
 const MOST_BYTES: u64 = 256 << 20;
-/// Its schema appears within this many bytes from the start.
+/// The document's schema appears within this many bytes from the start.
 const HEAD_BYTES: u64 = 4096;
 
 /// The document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AccuracyDocument {
     schema: String,
-    /// The side that is right.
+    /// The side taken as correct.
     pub reference: SideDocument,
-    /// The other one.
+    /// The side under test.
     pub test: SideDocument,
-    /// Data in words.
+    /// Description of the input data.
     pub inputs: String,
-    /// The same, to compute the models on it again; missing in documents of older versions.
+    /// Source of the input data, for computing the models again; missing in documents of older versions.
     #[serde(default)]
     pub data: Option<DataDocument>,
-    /// Folder with the tensors of both sides, where they were kept.
+    /// Folder with the tensors of both sides, if they were kept.
     #[serde(default)]
     pub saved_tensors: Option<String>,
-    /// Inferences.
+    /// Number of inferences.
     pub inferences: usize,
-    /// The limit.
+    /// SQNR below which a layer diverges, dB.
     pub min_sqnr_db: f64,
     /// True if only some of the tensors were read.
     pub bisected: bool,
-    /// Layers in the order of the graph.
+    /// Layers in graph order.
     pub layers: Vec<LayerDocument>,
-    /// The first one that diverges.
+    /// The first diverging layer.
     pub first_diverging: Option<DivergingDocument>,
-    /// Why.
+    /// Why it diverges.
     pub verdict: Option<VerdictDocument>,
     /// How tensors were paired.
     pub pairs: Vec<PairDocument>,
-    /// Tensors without a pair.
+    /// Tensors of the reference without a pair.
     pub reference_only: Vec<String>,
-    /// The same of the test.
+    /// Tensors of the test without a pair.
     pub test_only: Vec<String>,
-    /// What limits the answer.
+    /// Limitations of the result.
     pub notes: Vec<String>,
 }
 
@@ -67,7 +67,7 @@ pub struct AccuracyDocument {
 pub struct SideDocument {
     /// Its file.
     pub model: String,
-    /// SHA-256 of it.
+    /// Its SHA-256.
     pub sha256: String,
     /// The backend.
     pub backend: String,
@@ -78,10 +78,10 @@ pub struct SideDocument {
     /// Device that computed it, if not this machine.
     #[serde(default)]
     pub device: Option<String>,
-    /// Graph, where one was named.
+    /// Graph, if one was named.
     #[serde(default)]
     pub graph: Option<String>,
-    /// Settings that change what is computed, by name.
+    /// Settings that affect the result, by name.
     #[serde(default)]
     pub settings: BTreeMap<String, serde_json::Value>,
     /// Free dimensions of an ONNX model.
@@ -140,21 +140,21 @@ pub struct LayerDocument {
     pub clipped_share: Option<f64>,
     pub own_sqnr_db: Option<f64>,
     pub worst_channels: Vec<ChannelFigures>,
-    /// How its values are spread.
+    /// Distribution of its values.
     #[serde(default)]
     pub histogram: Option<Spread>,
-    /// Where images differ: of outputs, and of the first layer that diverges.
+    /// Where images differ; for outputs and for the first diverging layer.
     #[serde(default)]
     pub map: Option<DiffGrid>,
 }
 
-/// The first layer that diverges.
+/// The first diverging layer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DivergingDocument {
     /// Its figures.
     #[serde(flatten)]
     pub layer: LayerDocument,
-    /// What is suspected.
+    /// The suspected cause.
     pub cause: Cause,
     /// What to do.
     pub remedy: String,
@@ -163,13 +163,13 @@ pub struct DivergingDocument {
 /// Why a layer diverges.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct VerdictDocument {
-    /// Its place among the layers.
+    /// Its index among the layers.
     pub layer: usize,
     /// The tensor whose encoding is at fault.
     pub tensor: String,
-    /// Why, in a sentence.
+    /// Why, in one sentence.
     pub because: String,
-    /// The value of its worst source.
+    /// SQNR of its worst source tensor, dB.
     pub inherited_sqnr_db: Option<f64>,
 }
 
@@ -194,7 +194,7 @@ pub struct PairDocument {
     pub encoded_max: Option<f64>,
 }
 
-/// JSON has no infinity: a tensor without any error has no ratio, and an `mse` of 0.
+/// JSON has no infinity: a tensor without any error has no SQNR, and an `mse` of 0.
 fn finite(value: Option<f64>) -> Option<f64> {
     value.filter(|value| value.is_finite())
 }
@@ -209,10 +209,11 @@ impl AccuracyDocument {
     /// Reads what `qnnscope accuracy --json` printed; `None` if the file is something else.
     ///
     /// # Errors
-    /// The problem, as a continuation of the file's name.
+    /// The problem, worded to follow the file's name.
     pub fn read(path: &Path) -> Result<Option<Self>, String> {
-        // What comes out of a pipe is gone then, and sessions may be of any size: only a file that says at once what it is gets read.
-        // Whether there is one the readers of sessions say better.
+        // Reading a pipe would consume it, and sessions may have any size, so only a regular file that
+        // identifies itself in its first bytes is read. Other problems, such as a missing file, are better
+        // reported by the session readers.
         let is_one = open_regular(path).is_ok_and(|file| {
             let mut head = Vec::new();
             let read = file.take(HEAD_BYTES).read_to_end(&mut head);
@@ -225,7 +226,7 @@ impl AccuracyDocument {
         Self::from_bytes(&bytes)
     }
 
-    /// The same of bytes.
+    /// The same from bytes.
     ///
     /// # Errors
     /// What is wrong with them.
@@ -250,7 +251,7 @@ impl AccuracyDocument {
         }
     }
 
-    /// The place of the first layer that diverges.
+    /// Index of the first diverging layer.
     pub fn first(&self) -> Option<usize> {
         self.verdict.as_ref().map(|verdict| verdict.layer).filter(|at| *at < self.layers.len())
     }

@@ -10,16 +10,16 @@ use thiserror::Error;
 /// Why nothing was compared.
 #[derive(Debug, Error)]
 pub enum AccuracyError {
-    /// The reference was not computed.
+    /// The reference could not be computed.
     #[error("the reference: {0}")]
     Reference(SideError),
-    /// The test was not computed.
+    /// The test could not be computed.
     #[error("the test: {0}")]
     Test(SideError),
-    /// The only model was not computed.
+    /// The only model could not be computed.
     #[error(transparent)]
     Model(SideError),
-    /// No inputs.
+    /// The inputs cannot be used.
     #[error(transparent)]
     Inputs(#[from] InputError),
     /// The models have nothing in common.
@@ -30,7 +30,7 @@ pub enum AccuracyError {
         /// The test.
         test: String,
     },
-    /// Tensors that were to be kept.
+    /// Tensors that were to be kept cannot be written.
     #[error("cannot write the tensors to {path}: {source}")]
     Save {
         /// The file.
@@ -44,7 +44,7 @@ pub enum AccuracyError {
 }
 
 impl AccuracyError {
-    /// What a runner failed of.
+    /// The runner's failure, if that is the reason.
     pub fn failure(&self) -> Option<&Failure> {
         match self.side() {
             Some(SideError::Failed(failure)) => Some(failure),
@@ -59,7 +59,7 @@ impl AccuracyError {
         }
     }
 
-    /// The device that a side could not be computed on.
+    /// The device error that prevented computing a side.
     pub fn device(&self) -> Option<&DeviceRunnerError> {
         match self.side() {
             Some(SideError::Device(error)) => Some(error),

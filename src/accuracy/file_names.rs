@@ -1,20 +1,20 @@
-//! Names of files with tensors.
+//! Names of tensor files.
 
-/// Longest part of a tensor's name in a file's.
+/// Maximum length of a tensor's name within a file name.
 const MOST_NAME: usize = 100;
 
-/// What the files of kept inputs are called, behind the input's name.
+/// Suffix of the files of kept inputs, after the input's name.
 pub const INPUT: &str = "input";
 
-/// The file of one side of a pair, as an earlier comparison names it. The number keeps names apart that differ in what a file's
-/// name cannot hold.
+/// The file name for one side of a pair, as used by earlier comparisons. The number distinguishes names whose
+/// differences a file name cannot hold.
 pub fn file_name(number: usize, tensor: &str, what: &str) -> String {
     let name: String =
         tensor.chars().take(MOST_NAME).map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     format!("{number:04}_{name}.{what}.npy")
 }
 
-/// A name as tools write it into a file's.
+/// A name in the form that tools use in file names.
 pub fn plain(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' }).collect()
 }

@@ -6,12 +6,12 @@ use super::values::EncodedRange;
 pub const CLIPPED_SHARE: f64 = 0.001;
 /// Share of its range that an encoding should use.
 pub const USED_SHARE: f64 = 0.25;
-/// Values this far beyond a range, as a share of it, still fit it.
+/// Values beyond a range by at most this share of it still fit.
 const HELD_BEYOND: f64 = 0.05;
-/// The same of a range that was turned round.
+/// The same for a range with its sign flipped.
 const TURNED_BEYOND: f64 = 0.15;
 
-/// Scale and offset of the stored numbers of `like` for values from `min` to `max`.
+/// Scale and offset for values from `min` to `max`, with the stored numbers of `like`.
 pub fn fitting(min: f64, max: f64, like: EncodedRange) -> Option<(f32, i32)> {
     let (min, max) = (min.min(0.0), max.max(0.0));
     if max <= min || !(max - min).is_finite() {
@@ -26,12 +26,14 @@ pub fn fitting(min: f64, max: f64, like: EncodedRange) -> Option<(f32, i32)> {
     })
 }
 
-/// The range with its offset, or its ends, turned to the other sign, if that would hold the values and the present one does not.
+/// The range with the sign of its offset, or of its ends, flipped, if that would hold the values and the
+/// present range does not.
 pub fn turned(min: f64, max: f64, range: EncodedRange) -> Option<(f64, f64)> {
     let width = range.max - range.min;
     let real = |stored: i64, offset: f64| (stored as f64 + offset) * range.step;
     let offset = f64::from(range.offset);
-    // How far values lie beyond a range. Data is never quite that of the calibration: what was turned need not fit to the last value.
+    // How far values lie beyond a range. Data always differs somewhat from the calibration data, so the
+    // flipped range need not hold every last value.
     let beyond = |low: f64, high: f64| (low - min).max(max - high).max(0.0);
     let now = beyond(range.min, range.max);
     let holds = |low: f64, high: f64| beyond(low, high) <= (width * TURNED_BEYOND).min(now / 2.0);
@@ -62,7 +64,7 @@ mod tests {
         assert!((low - right.min).abs() < 1e-9 && (high - right.max).abs() < 1e-9);
         // Ends swapped: -1.5..0.5.
         assert!(turned(-0.5, 1.5, range(2.0 / 255.0, -191)).is_some());
-        // The data reaches a little further than that of the calibration did.
+        // The data reaches a little further than the calibration data did.
         assert!(turned(-0.6, 1.7, plus).is_some());
         // Ten times too small.
         assert_eq!(turned(-0.5, 1.5, range(0.2 / 255.0, -64)), None);

@@ -1,4 +1,4 @@
-//! The inputs of both models: the same real numbers, each in its own types and layout.
+//! The inputs of both models: the same real numbers, each model with its own types and layout.
 
 mod files;
 
@@ -22,7 +22,7 @@ pub enum InputError {
     /// A folder or file that cannot be read.
     #[error("cannot read {path}: {reason}")]
     File {
-        /// It.
+        /// The folder or file.
         path: PathBuf,
         /// Why.
         reason: String,
@@ -30,9 +30,9 @@ pub enum InputError {
     /// A folder without inputs for the model.
     #[error("{path} has no inputs: {expected}")]
     Empty {
-        /// It.
+        /// The folder.
         path: PathBuf,
-        /// What would be right.
+        /// What was expected.
         expected: String,
     },
     /// A file with a different size than its tensor.
@@ -42,9 +42,9 @@ pub enum InputError {
         path: PathBuf,
         /// The input.
         name: String,
-        /// Values in the file.
+        /// Number of values in the file.
         found: usize,
-        /// Values that are needed.
+        /// Number of values required.
         expected: usize,
         /// Its shape.
         shape: String,
@@ -65,31 +65,32 @@ pub enum InputError {
 /// Where the data comes from.
 #[derive(Debug, Clone)]
 pub enum Inputs {
-    /// Made up, from a seed.
+    /// Generated from a seed.
     Random {
-        /// Inferences.
+        /// Number of inferences.
         count: usize,
         /// Seed.
         seed: u64,
     },
-    /// A folder: files named as the inputs, one such folder for each inference in it, or files in a row for one input.
+    /// A folder: files named like the inputs, one such subfolder per inference, or one file per inference for
+    /// a single input.
     Folder(PathBuf),
     /// A file in qnn-net-run's list format.
     List(PathBuf),
-    /// Files of one inference, by the names of their inputs.
+    /// Files of one inference, with the names of their inputs.
     Files(Vec<(String, PathBuf)>),
-    /// The inputs of an earlier comparison: their names, in the order of its files.
+    /// The inputs of an earlier comparison, with their names in the order of its files.
     Kept {
         /// Folder of the comparison.
         folder: PathBuf,
-        /// Inputs.
+        /// Names of the inputs.
         names: Vec<String>,
-        /// Inferences.
+        /// Number of inferences.
         count: usize,
     },
 }
 
-/// Inputs that were found: for each inference a file for each input of the reference.
+/// Inputs that were found: for each inference one file per input of the reference.
 #[derive(Debug, Clone)]
 pub struct Planned {
     /// Files; empty for generated data.
@@ -114,7 +115,7 @@ impl Inputs {
     /// Finds the data of two models' inputs.
     ///
     /// # Errors
-    /// Different inputs, or no data for them.
+    /// The inputs differ, or there is no data for them.
     pub fn plan(&self, reference: &[Tensor], test: &[Tensor]) -> Result<Planned, InputError> {
         let order = order(reference, test)?;
         let (sets, count, seed) = match self {
@@ -157,7 +158,8 @@ impl Inputs {
 }
 
 impl Planned {
-    /// The same with random numbers over what the graphs quantise their float inputs to, the test's before the reference's.
+    /// Generates random numbers over the range that the graphs quantise their float inputs to; the test's
+    /// range takes precedence.
     #[must_use]
     pub fn over(mut self, [reference, test]: [&Graph; 2]) -> Self {
         for ((span, tensor), (at, _)) in self.spans.iter_mut().zip(&self.reference).zip(&self.order) {
@@ -169,7 +171,7 @@ impl Planned {
         self
     }
 
-    /// Inferences.
+    /// Number of inferences.
     pub fn count(&self) -> usize {
         self.count
     }
@@ -194,10 +196,10 @@ impl Planned {
         format!("{}, {}", self.text(), hex(&hasher.finalize()[..8]))
     }
 
-    /// The real numbers of one inference, by the reference's inputs.
+    /// The real numbers of one inference, in the order of the reference's inputs.
     ///
     /// # Errors
-    /// A file that does not fit.
+    /// A file does not fit.
     pub fn values(&self, index: usize) -> Result<Vec<Vec<f64>>, InputError> {
         match self.sets.get(index) {
             Some(files) => files.iter().zip(&self.reference).map(|(path, tensor)| read(path, tensor)).collect(),
@@ -208,7 +210,7 @@ impl Planned {
     /// The stored bytes of both models' inputs, each in its own order.
     ///
     /// # Errors
-    /// A type that cannot be written.
+    /// A type cannot be written.
     pub fn stored(&self, values: &[Vec<f64>]) -> Result<(Stored, Stored), InputError> {
         let refused = |tensor: &Tensor| InputError::Type { name: tensor.name.clone(), dtype: tensor.dtype.name() };
         let mut reference = Vec::with_capacity(values.len());
@@ -221,12 +223,12 @@ impl Planned {
         Ok((reference, test))
     }
 
-    /// The reference's numbers of the input with this name, in the reference's order.
+    /// Index of the reference's input with this name.
     pub fn position(&self, name: &str) -> Option<usize> {
         self.reference.iter().position(|tensor| tensor.name == name)
     }
 
-    /// Numbers over the range of an encoded input, of either model; floats in [0, 1); integers 0 or 1.
+    /// Random numbers over the range of an encoded input of either model; floats in [0, 1); integers 0 or 1.
     fn random(&self, index: usize) -> Vec<Vec<f64>> {
         let rows = self.reference.iter().zip(&self.spans).enumerate();
         rows.map(|(number, (tensor, &(low, high)))| {
@@ -244,14 +246,14 @@ impl Planned {
     }
 }
 
-/// What the first op that reads a float input makes of it, where that is a quantised form of it.
+/// The encoding that the first op reading a float input quantises it to, if it does.
 fn quantised_as(graph: &Graph, input: &Tensor) -> Option<EncodedRange> {
     let reader = graph.ops.iter().find(|op| op.inputs.iter().any(|tensor| tensor.name == input.name))?;
     let output = reader.outputs.first().filter(|_| QUANTISERS.contains(&reader.op_type.as_str()))?;
     encoded_range(output).filter(|_| input.dtype.is_float())
 }
 
-/// The recorded input for each of a model's: by name, by the name without its ending, else by position.
+/// The recorded input for each of a model's: by name, by name without its suffix, otherwise by position.
 fn recorded(names: &[&str], inputs: &[Tensor]) -> Result<Vec<usize>, InputError> {
     let place = |(position, tensor): (usize, &Tensor)| {
         let exact = names.iter().position(|name| *name == tensor.name);
@@ -270,7 +272,7 @@ fn recorded(names: &[&str], inputs: &[Tensor]) -> Result<Vec<usize>, InputError>
     })
 }
 
-/// The test's input for each of the reference's: by name, by the name without its ending, else by position.
+/// The test's input for each of the reference's: by name, by name without its suffix, otherwise by position.
 fn order(reference: &[Tensor], test: &[Tensor]) -> Result<Vec<(usize, Layout)>, InputError> {
     let told = |tensors: &[Tensor]| {
         let rows: Vec<String> =

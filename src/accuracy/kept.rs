@@ -11,11 +11,11 @@ use crate::models::Tensor;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-/// Largest file of a tensor.
+/// Maximum size of a tensor's file, bytes.
 const MOST_BYTES: u64 = 1 << 30;
 /// Suffix of files in a tensor's own type.
 const NATIVE: &str = "_native";
-/// The tensors of a side in a folder.
+/// The tensors of a side, kept in a folder.
 #[derive(Debug, Clone)]
 pub struct Kept {
     /// The folder.
@@ -43,7 +43,8 @@ impl Kept {
         Self { folder: folder.to_owned(), runtime: None, simulated: false, device: None, files: Files::Results }
     }
 
-    /// What an earlier comparison kept of one of its sides: for each tensor its file, and how it stands in it.
+    /// The tensors that an earlier comparison kept of one of its sides: each with its file and its layout
+    /// there.
     pub(super) fn comparison(folder: &Path, tensors: HashMap<String, (String, Layout, Vec<u32>)>) -> Self {
         Self { files: Files::Comparison(tensors), ..Self::results(folder) }
     }
@@ -51,7 +52,7 @@ impl Kept {
     /// Examines the files of an inference.
     ///
     /// # Errors
-    /// There are none.
+    /// There are no files.
     pub fn inference(&self, index: u64) -> Result<Inference, String> {
         match &self.files {
             Files::Results => {
@@ -83,12 +84,12 @@ fn missing(index: u64, folder: &Path, error: &std::io::Error) -> String {
 /// The tensors of one inference.
 #[derive(Debug, Default)]
 pub struct Inference {
-    /// By name: the file, and how the tensor's values stand in what it holds.
+    /// By name: the file, and the layout of the tensor's values in it.
     files: HashMap<String, (PathBuf, Layout, Vec<u32>)>,
 }
 
 impl Inference {
-    /// The numbers of a tensor; `None` if it has no file.
+    /// The values of a tensor; `None` if it has no file.
     ///
     /// # Errors
     /// Its file cannot be read, or has the wrong size.

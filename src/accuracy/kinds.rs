@@ -2,7 +2,7 @@
 
 use crate::models::hands_numbers_on;
 
-/// ONNX operators and the QNN ops composers make from them.
+/// ONNX operators and the QNN ops that composers make from them.
 const SAME: [(&[&str], &[&str]); 14] = [
     (&["Conv"], &["Conv2d", "DepthWiseConv2d", "Conv1d", "Conv3d"]),
     (&["ConvTranspose"], &["TransposeConv2d"]),
@@ -23,12 +23,12 @@ const SAME: [(&[&str], &[&str]); 14] = [
     (&["LayerNormalization"], &["LayerNorm"]),
 ];
 
-/// Whether ops of a type pass stored numbers on unchanged.
+/// True if ops of this type pass stored numbers on unchanged.
 pub fn hands_on(op_type: &str) -> bool {
     hands_numbers_on(op_type) || op_type == "ResizeNearestNeighbor"
 }
 
-/// Whether two op types, from any kinds of graphs, are equivalent.
+/// True if two op types, from any kinds of graphs, are equivalent.
 pub fn alike(a: &str, b: &str) -> bool {
     let elementwise = |name: &str, other: &str| other.strip_prefix("ElementWise") == Some(name);
     a == b

@@ -1,4 +1,4 @@
-//! A layer of two models: its figures, and what they say by themselves.
+//! A layer of two models: its figures, and what they show on their own.
 
 use super::fit::{CLIPPED_SHARE, USED_SHARE, fitting, turned};
 use super::metrics::{TensorFigures, TensorSums};
@@ -6,43 +6,44 @@ use super::spread::{DiffMap, Spread};
 use super::values::EncodedRange;
 use crate::models::Tensor;
 
-/// Share of differing whole numbers from which a tensor of them diverges.
+/// Share of differing values above which an integer tensor diverges.
 const DIFFERING_SHARE: f64 = 0.1;
-/// How far below the limit a channel has to be to count alone, dB.
+/// How far below the limit a single channel must be to count, dB.
 const CHANNEL_MARGIN_DB: f64 = 10.0;
-/// Channels with less than this share of the mean energy do not count.
+/// Channels with less than this share of the mean energy are ignored.
 const QUIET_CHANNEL: f64 = 0.1;
-/// How much more a layer may lose alone than all of them together, dB.
+/// Margin above the limit that a layer must keep on its own, dB: one layer may lose less than all of them
+/// together.
 const ALONE_DB: f64 = 10.0;
-/// Share of its range that an encoding must use not to be at fault alone.
+/// Share of its range that an encoding must use not to be at fault on its own.
 const WASTED_SHARE: f64 = 0.15;
-/// A channel this much louder than the middle one leaves the others few levels.
+/// A channel this many times as loud as the median one leaves the others few levels.
 const LOUD_CHANNEL: f64 = 16.0;
-/// Share of clipped values that data beyond the calibration's does not explain.
+/// Share of clipped values that data beyond the calibration range does not explain.
 const WRONG_CLIPPED_SHARE: f64 = 0.01;
-/// What 8 bits that fit give at least, dB.
+/// Minimum SQNR of a fitting 8-bit encoding, dB.
 const FITTING_DB: f64 = 36.0;
 
 /// One layer: a pair of tensors that was read.
 #[derive(Debug, Clone)]
 pub struct Layer {
-    /// Position of its pair.
+    /// Index of its pair.
     pub pair: usize,
-    /// Op of the test that makes it.
+    /// Op of the test that computes it.
     pub op: String,
     /// Its type.
     pub op_type: String,
     /// Figures over all inputs.
     pub figures: TensorFigures,
-    /// What they were made from.
+    /// The sums behind them.
     pub sums: TensorSums,
-    /// How its values are spread.
+    /// Distribution of its values.
     pub spread: Option<Spread>,
     /// Where images differ.
     pub map: Option<DiffMap>,
-    /// What the test's encoding can hold.
+    /// What the test's encoding can represent.
     pub range: Option<EncodedRange>,
-    /// Signal to noise of the op alone, computed on the reference's values; `None` where that could not be done.
+    /// SQNR of the op alone, computed on the reference's values, dB; `None` if that was not possible.
     pub own_sqnr_db: Option<f64>,
 }
 
@@ -73,25 +74,26 @@ impl Layer {
             || !self.bad_channels(min_sqnr_db).is_empty()
     }
 
-    /// Whether its encoding clips, or wastes its range, more than data that differs from the calibration's would have it.
+    /// Whether its encoding clips, or wastes its range, more than differences from the calibration data would
+    /// explain.
     pub fn has_wrong_range(&self) -> bool {
         self.figures.clipped_share.is_some_and(|share| share > WRONG_CLIPPED_SHARE)
             || self.figures.used_share.is_some_and(|used| used < WASTED_SHARE) && !self.has_fixed_range()
     }
 
-    /// Whether its encoding clips, and would fit with its offset or its ends turned.
+    /// Whether its encoding clips, and would fit with the sign of its offset or of its ends flipped.
     pub fn is_turned(&self) -> bool {
         let whole = &self.sums.whole;
         let clipped = self.figures.clipped_share.is_some_and(|share| share > CLIPPED_SHARE);
         clipped && self.range.is_some_and(|range| turned(whole.min, whole.max, range).is_some())
     }
 
-    /// Softmax and sigmoids have the same encoding whatever their values are.
+    /// Softmax and sigmoids have the same encoding whatever their values.
     fn has_fixed_range(&self) -> bool {
         self.range.is_some_and(|range| (0.99..=1.01).contains(&range.max) && range.min.abs() <= 1.01)
     }
 
-    /// The size of the largest channel and of the middle one, where one is so much larger that it leaves the others few levels.
+    /// The magnitudes of the largest and the median channel, if the largest leaves the others few levels.
     pub fn loud_channel(&self) -> Option<(f64, f64)> {
         let mut sizes: Vec<f64> = self.sums.channels.iter().map(|sums| sums.max.abs().max(sums.min.abs())).collect();
         sizes.retain(|size| size.is_finite());
@@ -100,7 +102,8 @@ impl Layer {
         (sizes.len() >= 4 && middle > 0.0 && largest > middle * LOUD_CHANNEL).then_some((largest, middle))
     }
 
-    /// Whether nothing but the sum of small errors contradicts it: it is above the limit, whole, and no channel of it is lost.
+    /// Whether it can only be faulted for accumulating small errors: it is above the limit, finite, and no
+    /// channel is lost.
     pub fn is_even(&self, min_sqnr_db: f64) -> bool {
         self.figures.sqnr_db.is_some_and(|sqnr| sqnr >= min_sqnr_db)
             && self.sums.whole.broken == 0
@@ -108,7 +111,7 @@ impl Layer {
             && self.bad_channels(min_sqnr_db).is_empty()
     }
 
-    /// Whether it loses much by itself, though what comes of it is not below the limit yet.
+    /// Whether it loses much on its own, even if the result is not below the limit yet.
     fn is_bad_alone(&self, min_sqnr_db: f64) -> bool {
         let (Some(whole), Some(own)) = (self.figures.sqnr_db, self.own_sqnr_db) else { return false };
         let worse = whole.max(own);
@@ -116,13 +119,13 @@ impl Layer {
         worse < min_sqnr_db + ALONE_DB || (wasted && worse < FITTING_DB)
     }
 
-    /// True for whole numbers and truth values.
+    /// True for integers and booleans.
     pub fn is_counted(&self) -> bool {
         self.figures.mse.is_none() && self.sums.whole.count > 0
     }
 
-    /// An encoding of the same type that fits the reference's values, where the tensor's own does not: what an op makes of a
-    /// tensor must not be blamed for what its encoding loses.
+    /// An encoding of the same type that fits the reference's values, if the tensor's own does not: an op's
+    /// result must not be blamed for what its encoding loses.
     pub fn better_encoding(&self) -> Option<(f32, i32)> {
         let range = self.range?;
         let clipped = self.figures.clipped_share.is_some_and(|share| share > CLIPPED_SHARE);
@@ -133,21 +136,22 @@ impl Layer {
         fitting(self.sums.whole.min, self.sums.whole.max, range)
     }
 
-    /// The best that a tensor with these bits can be expected to have, dB: a signal that fills its range less than evenly.
+    /// The best SQNR to expect of a tensor with this many bits, dB, for a signal that does not fill its range
+    /// evenly.
     pub fn ceiling_db(&self) -> f64 {
         self.range.map_or(60.0, |range| (f64::from(range.bits) * 6.0 - 8.0).clamp(16.0, 60.0))
     }
 }
 
-/// A constant of the op that diverges, compared with the reference's.
+/// A constant of the diverging op, compared with the reference's.
 #[derive(Debug, Clone)]
 pub struct Constant {
     /// The test's tensor.
     pub tensor: Tensor,
-    /// Figures, by what its encoding can hold.
+    /// Figures, relative to what its encoding can represent.
     pub figures: TensorFigures,
-    /// Sums, by slice of the encoding's axis, or by output channel.
+    /// Sums per slice along the encoding's axis, or per output channel.
     pub sums: TensorSums,
-    /// What the encoding can hold, for one scale.
+    /// What the encoding can represent, if it has a single scale.
     pub range: Option<EncodedRange>,
 }

@@ -1,4 +1,4 @@
-//! Shapes of one tensor in two graphs: equal, with channels moved, or with extra ones.
+//! Shapes of one tensor in two graphs: equal, with channels moved, or with extra axes of size 1.
 
 /// How a reference tensor's elements are arranged in the test's.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub enum Layout {
 impl Layout {
     /// How a tensor of shape `reference` is arranged in shape `test`; `None` if it cannot be the same tensor.
     ///
-    /// Equal shapes mean equal order, as far as shapes can show: [`Layout::moves_unseen`].
+    /// Equal shapes mean equal order, as far as shapes can show it: see [`Layout::moves_unseen`].
     pub fn between(reference: &[u32], test: &[u32]) -> Option<Self> {
         if reference == test {
             return Some(Self::Same);
@@ -32,13 +32,13 @@ impl Layout {
         (whole(reference) == whole(test)).then_some(Self::Same)
     }
 
-    /// True of shapes that stay the same when channels move from the first place to the last.
+    /// True for shapes that stay the same when channels move from first to last.
     pub fn moves_unseen(shape: &[u32]) -> bool {
         let moving = shape.get(1..).unwrap_or_default();
         moving.len() >= 2 && moving.iter().all(|size| *size == moving[0] && *size > 1)
     }
 
-    /// The layout from the test's order back to the reference's, from [`Layout::text`] of the forward one.
+    /// The layout from the test's order back to the reference's, given [`Layout::text`] of the forward one.
     pub fn back(text: Option<&str>) -> Self {
         let axes: Option<Vec<usize>> = text.and_then(|text| text.split(',').map(|axis| axis.parse().ok()).collect());
         let Some(axes) = axes else { return Self::Same };
@@ -74,7 +74,8 @@ impl Layout {
         out
     }
 
-    /// The axis of the channels in the test's shape: the last one, unless the reference shows that they come first there.
+    /// The channel axis in the test's shape: the last one, unless the reference shows that channels come
+    /// first there.
     pub fn channel_axis(&self, test: &[u32]) -> Option<usize> {
         if test.len() < 2 {
             return None;
@@ -85,7 +86,7 @@ impl Layout {
         }
     }
 
-    /// `0,2,3,1`, or nothing.
+    /// `0,2,3,1`; `None` if nothing moves.
     pub fn text(&self) -> Option<String> {
         match self {
             Self::Same => None,

@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 /// Sums over values of a reference x and a test y.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sums {
-    /// Pairs of values that count.
+    /// Number of finite pairs of values.
     pub count: u64,
-    /// Pairs that do not: one of them is NaN or infinite.
+    /// Number of pairs in which a value is NaN or infinite.
     pub not_finite: u64,
-    /// Those where only the test's value is not finite.
+    /// Number of those in which only the test's value is not finite.
     pub broken: u64,
-    /// Pairs that differ.
+    /// Number of pairs that differ.
     pub differing: u64,
     signal: f64,
     noise: f64,
@@ -21,7 +21,7 @@ pub struct Sums {
     test_energy: f64,
     product: f64,
     sum: f64,
-    /// Reference values outside the range of the test's encoding.
+    /// Number of reference values outside the range of the test's encoding.
     pub clipped: u64,
     /// Smallest reference value.
     pub min: f64,
@@ -74,7 +74,7 @@ impl Sums {
         self.max = self.max.max(x);
     }
 
-    /// The sums of both.
+    /// Adds the sums of `other`.
     pub fn add(&mut self, other: &Self) {
         self.count += other.count;
         self.not_finite += other.not_finite;
@@ -92,7 +92,7 @@ impl Sums {
         self.max = self.max.max(other.max);
     }
 
-    /// Signal to noise in dB: infinite if nothing differs, `None` if the reference is all zero, or empty.
+    /// SQNR in dB: infinite if nothing differs, `None` if the reference is all zeros, or empty.
     pub fn sqnr_db(&self) -> Option<f64> {
         if self.count == 0 {
             return None;
@@ -113,12 +113,12 @@ impl Sums {
         self.noise
     }
 
-    /// Mean square of the difference.
+    /// Mean squared difference.
     pub fn mse(&self) -> Option<f64> {
         (self.count > 0).then(|| self.noise / self.count as f64)
     }
 
-    /// Largest difference.
+    /// Largest absolute difference.
     pub fn max_abs(&self) -> Option<f64> {
         (self.count > 0).then_some(self.max_abs)
     }
@@ -128,14 +128,14 @@ impl Sums {
         (self.count > 0).then(|| self.absolute / self.count as f64)
     }
 
-    /// Cosine of the angle between both; `None` if one of them is all zero.
+    /// Cosine similarity; `None` if one side is all zeros.
     pub fn cosine(&self) -> Option<f64> {
         let length = self.signal.sqrt() * self.test_energy.sqrt();
         (length > 0.0).then(|| self.product / length)
     }
 }
 
-/// The sums over one tensor, whole and by channel.
+/// The sums over one tensor, as a whole and per channel.
 #[derive(Debug, Clone, Default)]
 pub struct TensorSums {
     /// The whole tensor.
@@ -148,7 +148,7 @@ pub struct TensorSums {
 const MOST_CHANNELS: usize = 16_384;
 
 impl TensorSums {
-    /// Takes the values of one inference in, both in the test's order. `axis` is that of the channels in `shape`.
+    /// Adds the values of one inference, both in the test's order. `axis` is the channel axis of `shape`.
     pub fn take(&mut self, x: &[f64], y: &[f64], shape: &[u32], axis: Option<usize>, range: Option<EncodedRange>) {
         let bounds = range.map_or((f64::NEG_INFINITY, f64::INFINITY), |range| {
             (range.min - range.step / 2.0, range.max + range.step / 2.0)
@@ -176,9 +176,9 @@ impl TensorSums {
 /// A channel among the worst.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChannelFigures {
-    /// Its number, from 0.
+    /// Its index, from 0.
     pub channel: usize,
-    /// Signal to noise, dB.
+    /// SQNR, dB.
     pub sqnr_db: Option<f64>,
     /// This channel's share of the total error.
     pub noise_share: f64,
@@ -187,15 +187,15 @@ pub struct ChannelFigures {
 /// The figures of one tensor.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TensorFigures {
-    /// Signal to noise in dB; infinite if nothing differs, `None` if undefined.
+    /// SQNR in dB; infinite if nothing differs, `None` if undefined.
     pub sqnr_db: Option<f64>,
-    /// Mean square difference.
+    /// Mean squared difference.
     pub mse: Option<f64>,
-    /// Largest difference.
+    /// Largest absolute difference.
     pub max_abs: Option<f64>,
-    /// Mean difference.
+    /// Mean absolute difference.
     pub mean_abs: Option<f64>,
-    /// Cosine.
+    /// Cosine similarity.
     pub cosine: Option<f64>,
     /// Share of reference values outside the range of the test's encoding.
     pub clipped_share: Option<f64>,
@@ -203,16 +203,16 @@ pub struct TensorFigures {
     pub used_share: Option<f64>,
     /// Share of values that differ.
     pub differing_share: Option<f64>,
-    /// The worst channels, the worst one first.
+    /// The worst channels, worst first.
     pub worst_channels: Vec<ChannelFigures>,
 }
 
-/// Worst channels that are told.
+/// Maximum number of worst channels reported.
 const WORST: usize = 3;
 
 impl TensorFigures {
-    /// What the sums come to, for a test tensor with this encoding. Of whole numbers and truth values (`counted`) only the share
-    /// that differs means something.
+    /// The figures of a test tensor with this encoding. For integers and booleans (`counted`), only the share
+    /// that differs is meaningful.
     pub fn new(sums: &TensorSums, range: Option<EncodedRange>, counted: bool) -> Self {
         let whole = &sums.whole;
         let share = |part: u64| (whole.count > 0).then(|| part as f64 / whole.count as f64);
@@ -258,7 +258,7 @@ fn worst(sums: &TensorSums) -> Vec<ChannelFigures> {
             noise_share: channel.noise() / sums.whole.noise(),
         })
         .collect();
-    // By their contribution to the error: the ratio of a channel with hardly any signal means little.
+    // By contribution to the error: the ratio of a channel with hardly any signal means little.
     rows.sort_by(|a, b| b.noise_share.total_cmp(&a.noise_share).then(a.channel.cmp(&b.channel)));
     rows.truncate(WORST);
     rows

@@ -1,9 +1,9 @@
-//! Accuracy layer by layer: two models on the same inputs with every tensor read, which tensors differ, and where that
-//! starts.
+//! Accuracy layer by layer: runs two models on the same inputs, reads every tensor, and shows which tensors
+//! differ and where that starts.
 //!
-//! Models run in runner children, one for each side; their tensors come through a folder for temporary files, one inference at
-//! a time, so that memory does not grow with the number of inputs. Nothing here is ever timed: a backend cannot fuse ops
-//! across tensors it must hand out.
+//! Models run in runner children, one per side; their tensors pass through a temporary folder one inference
+//! at a time, so memory does not grow with the number of inputs. Nothing here is ever timed: a backend cannot
+//! fuse ops across tensors that it must hand out.
 
 mod axes;
 mod cause;

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 /// Largest output file accepted.
 pub const MAX_OUTPUT_BYTES: u64 = 256 << 20;
 
-/// A file for each inference and output.
+/// A file per inference and output.
 pub type SavedOutputs = BTreeMap<(u32, String), PathBuf>;
 
-/// Adds an array's file by its name without the ending: a `.npy` file, which tells its shape, takes the place of a `.raw` one. Other
-/// files are passed over.
+/// Adds an array's file under its name without extension: a `.npy` file, which includes its shape, replaces a
+/// `.raw` one. Other files are ignored.
 pub fn insert_array(files: &mut BTreeMap<String, PathBuf>, path: PathBuf) {
     let Some((stem, is_npy)) = array(&path) else { return };
     if is_npy || !files.contains_key(&stem) {
@@ -20,14 +20,15 @@ pub fn insert_array(files: &mut BTreeMap<String, PathBuf>, path: PathBuf) {
     }
 }
 
-/// The name of an array's file without its ending, and whether it is a `.npy` file.
+/// The name of an array's file without extension, and whether it is a `.npy` file.
 fn array(path: &Path) -> Option<(String, bool)> {
     let ending = path.extension()?;
     let is_npy = ending == "npy";
     (is_npy || ending == "raw").then(|| Some((path.file_stem()?.to_string_lossy().into_owned(), is_npy)))?
 }
 
-/// The outputs among the files of a run: of each tensor the `.npy` file, which tells its shape, else the `.raw` file.
+/// The outputs among a run's files: for each tensor the `.npy` file, which includes its shape, otherwise the
+/// `.raw` file.
 pub fn saved<'f>(files: impl IntoIterator<Item = &'f Path>) -> SavedOutputs {
     let mut outputs = SavedOutputs::new();
     for path in files {
@@ -41,7 +42,7 @@ pub fn saved<'f>(files: impl IntoIterator<Item = &'f Path>) -> SavedOutputs {
     outputs
 }
 
-/// Paths are as given to the run: from the working directory, or beside the file that names them.
+/// Paths are as given to the run: relative to the working directory, or to the file that names them.
 pub fn located(path: &Path, beside: &Path) -> PathBuf {
     if path.is_absolute() || path.exists() {
         return path.to_owned();
@@ -50,10 +51,10 @@ pub fn located(path: &Path, beside: &Path) -> PathBuf {
     beside.filter(|beside| beside.exists()).unwrap_or_else(|| path.to_owned())
 }
 
-/// Dimensions, if the file has them, values, and bytes of the file.
+/// Dimensions if the file has them, values, and size of the file in bytes.
 pub type Array = (Option<Vec<u64>>, Vec<f64>, u64);
 
-/// The array in a `.npy` file of any plain type, or of a raw one of float32.
+/// The array in a `.npy` file of any plain type, or in a raw float32 file.
 ///
 /// # Errors
 /// The file cannot be read, is larger than `limit`, or is neither.

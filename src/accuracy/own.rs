@@ -1,4 +1,4 @@
-//! An op's own error: computed on the reference's values, and the errors of its constants.
+//! An op's own error, computed on the reference's values, and the errors of its constants.
 
 use super::error::AccuracyError;
 use super::kinds::hands_on;
@@ -12,11 +12,12 @@ use crate::backends::qnn::runner::GivenTensor;
 use crate::models::{Graph, Quantization, Tensor, TensorKind};
 use std::collections::HashSet;
 
-/// Number of inferences for the ops' own errors.
+/// Number of inferences for computing the ops' own errors.
 const OWN_INFERENCES: usize = 2;
 
 impl Work<'_> {
-    /// Each op's own error, computed on the reference's values. Only for layers that were read, on the first inputs.
+    /// Each op's own error, computed on the reference's values. Only for layers that were read, on the first
+    /// inputs.
     pub async fn own(&self, layers: &[Layer], found: &mut Found) -> Result<Vec<(usize, Option<f64>)>, AccuracyError> {
         let wanted: Vec<usize> =
             layers.iter().filter(|layer| !layer.op_type.is_empty()).map(|layer| layer.pair).collect();
@@ -36,7 +37,7 @@ impl Work<'_> {
         let step = "each op on the reference's values";
         self.progress(&format!("{step}: compiling"), 0);
         let pairs = &self.pairing.pairs;
-        // A tensor that several pairs share is given once.
+        // A tensor shared by several pairs is passed only once.
         let mut sources: Vec<usize> = group.iter().flat_map(|&pair| pairs[pair].sources.iter().copied()).collect();
         sources.sort_unstable();
         sources.dedup();
@@ -94,14 +95,14 @@ impl Work<'_> {
         Ok(group.iter().zip(&sums).map(|(&pair, sums)| (pair, sums.whole.sqnr_db())).collect())
     }
 
-    /// The constants of a layer's op against the reference's.
+    /// The constants of a layer's op compared with the reference's.
     pub async fn constants(&self, layer: &Layer) -> Result<Vec<Constant>, AccuracyError> {
         let Pair { reference, test, .. } = &self.pairing.pairs[layer.pair];
         let of = |graph: &Graph, op: Option<usize>| -> Vec<Tensor> {
             let inputs = op.and_then(|op| graph.ops.get(op)).map(|op| op.inputs.clone()).unwrap_or_default();
             inputs.into_iter().filter(|tensor| tensor.kind == TensorKind::Static).collect()
         };
-        // The reference's op may be the activation after the one with the constants.
+        // The reference's op may be the activation that follows the op with the constants.
         let mut at = reference.op;
         let graph = self.graphs[0];
         let wanted = of(self.graphs[1], test.op);
@@ -146,7 +147,8 @@ impl Work<'_> {
     }
 }
 
-/// The axis along which a constant's values go together: that of its encoding, else the last one of what is not a vector.
+/// The axis along which a constant is sliced: that of its encoding, otherwise the last one unless it is a
+/// vector.
 fn slice_axis(tensor: &Tensor) -> Option<usize> {
     match &tensor.quantization {
         Some(Quantization::AxisScaleOffset { axis, .. }) => {

@@ -1,4 +1,5 @@
-//! Matches tensors of test and reference: by name, by the op that produces them, else by order, type and shape.
+//! Matches tensors of test and reference: by name, by the op that produces them, otherwise by order, type and
+//! shape.
 
 use super::axes;
 use super::kinds::alike;
@@ -24,19 +25,19 @@ const NAME_ENDS: [&str; 13] = [
     ".nfc",
 ];
 
-/// Op types a quantised graph folds into the preceding op.
+/// Op types that a quantised graph folds into the preceding op.
 const ACTIVATIONS: [&str; 9] =
     ["ElementWiseNeuron", "Clip", "Relu", "Relu1", "Relu6", "ReluMinMax", "Sigmoid", "Tanh", "HardSwish"];
 
 /// Op types that leave values and their order unchanged.
 const RESHAPES: [&str; 4] = ["Reshape", "ExpandDims", "Squeeze", "Flatten"];
-/// Op types optimisers fold into the preceding op: normalisation by constants, and adding a bias.
+/// Op types that optimisers fold into the preceding op: normalisation by constants, and adding a bias.
 const FOLDED: [&str; 6] = ["BatchNormalization", "Batchnorm", "Add", "ElementWiseAdd", "Mul", "ElementWiseMultiply"];
-/// Op types that take them in.
+/// Op types they are folded into.
 const FOLDING: [&str; 8] =
     ["Conv", "ConvTranspose", "Gemm", "MatMul", "Conv2d", "DepthWiseConv2d", "TransposeConv2d", "FullyConnected"];
 
-/// The name without what quantisers and composers put behind it.
+/// The name without suffixes added by quantisers and composers.
 pub fn base_name(name: &str) -> &str {
     let mut name = name;
     while let Some(short) = NAME_ENDS.iter().find_map(|end| name.strip_suffix(end)).filter(|short| !short.is_empty()) {
@@ -53,7 +54,7 @@ fn base_op(name: &str) -> &str {
     }
 }
 
-/// One graph, with what reads what.
+/// One graph, and which ops read which tensors.
 struct Side<'a> {
     graph: &'a Graph,
     slots: Vec<Slot>,
@@ -97,7 +98,7 @@ impl<'a> Side<'a> {
         self.slots[slot].op.map(|op| &self.graph.ops[op])
     }
 
-    /// The activation that alone reads this tensor, also behind a reshape of it.
+    /// The activation that is the only reader of this tensor, directly or after a reshape.
     fn activation(&self, slot: usize) -> Option<usize> {
         let is = |next: usize, kinds: &[&str]| self.op(next).is_some_and(|op| kinds.contains(&op.op_type.as_str()));
         let mut next = self.only_reader(slot)?;
@@ -107,26 +108,27 @@ impl<'a> Side<'a> {
         is(next, &ACTIVATIONS).then_some(next)
     }
 
-    /// What the only op that reads this tensor makes of it.
+    /// The output of the only op that reads this tensor.
     fn only_reader(&self, slot: usize) -> Option<usize> {
         let [reader] = self.readers.get(self.slots[slot].tensor.name.as_str())?.as_slice() else { return None };
         let output = self.graph.ops[*reader].outputs.first()?;
         self.by_name.get(output.name.as_str()).copied()
     }
 
-    /// The op behind this tensor that an optimiser can fold into the one before: all else that it reads is constant.
+    /// The op after this tensor that an optimiser can fold into the one before: all its other inputs are
+    /// constant.
     fn foldable(&self, slot: usize) -> Option<usize> {
         let next = self.only_reader(slot)?;
         let (op, before) = (self.op(next)?, self.op(slot)?);
         let computed = op.inputs.iter().filter(|tensor| tensor.kind != TensorKind::Static).count();
         let before = before.op_type.as_str();
-        // A normalisation may itself be several ops.
+        // A normalisation may itself consist of several ops.
         let takes = FOLDING.contains(&before) || FOLDED.contains(&before);
         (takes && FOLDED.contains(&op.op_type.as_str()) && computed == 1).then_some(next)
     }
 }
 
-/// Whether a tensor has numbers that a runner can hand out.
+/// Whether a tensor has values that a runner can hand out.
 pub fn can_be_read(tensor: &Tensor) -> bool {
     let numbers = !matches!(&tensor.quantization, Some(crate::models::Quantization::Other { .. }))
         || !tensor.dtype.is_fixed_point();
@@ -136,7 +138,7 @@ pub fn can_be_read(tensor: &Tensor) -> bool {
     numbers && sized && used
 }
 
-/// Whether one can be compared with the other: numbers with numbers, counts with counts.
+/// Whether the two can be compared: real numbers with real numbers, integers with integers.
 fn comparable(a: DataType, b: DataType) -> bool {
     is_real(a) == is_real(b)
 }
@@ -146,7 +148,8 @@ pub fn is_real(dtype: DataType) -> bool {
     dtype.is_float() || dtype.is_fixed_point()
 }
 
-/// Finds the pairs of two graphs; `nodes` are those that the test's ops were made of, as far as that is known.
+/// Finds the pairs of two graphs; `nodes` are the nodes that the test's ops were converted from, as far as
+/// known.
 pub fn pair(reference: &Graph, test: &Graph, nodes: &BTreeMap<String, String>) -> Pairing {
     let (reference, test) = (Side::new(reference), Side::new(test));
     let mut found: Vec<Option<(usize, How)>> = vec![None; test.slots.len()];
@@ -158,7 +161,8 @@ pub fn pair(reference: &Graph, test: &Graph, nodes: &BTreeMap<String, String>) -
         let name = slot.tensor.name.as_str();
         let named = reference.by_name.get(name).or_else(|| reference.by_base.get(base_name(name))).copied();
         if let Some(candidate) = named.filter(|&candidate| fits(at, candidate)) {
-            // A tensor before its activation has the op's name in some graphs, and its activation's in others.
+            // The tensor before an activation is named after the op in some graphs, and after the activation
+            // in others.
             found[at] = Some((behind_activation(&reference, &test, candidate, at), How::Name));
         }
     }
@@ -188,7 +192,7 @@ pub fn pair(reference: &Graph, test: &Graph, nodes: &BTreeMap<String, String>) -
     assemble(&reference, &test, &found)
 }
 
-/// What quantised graphs fold: a convolution and its activation make one tensor, that behind the activation.
+/// What quantised graphs fold: a convolution and its activation produce a single tensor, the activation's.
 fn behind_activation(reference: &Side<'_>, test: &Side<'_>, own: usize, at: usize) -> usize {
     let is_gone = |next: &usize| !test.by_op.contains_key(base_op(reference.op(*next).map_or("", |op| &op.name)));
     let made = test.op(at).is_some_and(|op| FOLDING.contains(&op.op_type.as_str()));
@@ -212,7 +216,7 @@ fn behind_activation(reference: &Side<'_>, test: &Side<'_>, own: usize, at: usiz
     }
 }
 
-/// Gives each tensor that is left the next one of its op type and shape between its neighbours' pairs.
+/// Pairs each remaining tensor with the next one of its op type and shape between its neighbours' pairs.
 fn by_order(
     reference: &Side<'_>,
     test: &Side<'_>,
@@ -247,7 +251,7 @@ fn by_order(
 fn assemble(reference: &Side<'_>, test: &Side<'_>, found: &[Option<(usize, How)>]) -> Pairing {
     let mut pairing = Pairing::default();
     let mut used = HashSet::new();
-    // What each tensor of the test comes from: itself where it has a pair, else what its op reads.
+    // The origin of each tensor of the test: itself if it has a pair, otherwise what its op reads.
     let mut origins: HashMap<&str, Vec<usize>> = HashMap::new();
     let mut slots: HashMap<&str, usize> = HashMap::new();
     for (at, slot) in test.slots.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Pairs of tensors of two graphs.
+//! Pairs of tensors in two graphs.
 
 use super::layout::Layout;
 use crate::models::Tensor;
@@ -8,37 +8,38 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum How {
-    /// The tensors have one name.
+    /// The tensors have the same name.
     Name,
-    /// The map beside a converted model says so.
+    /// The map file beside a converted model says so.
     Map,
-    /// The ops that make them have one name.
+    /// The ops that produce them have the same name.
     Op,
-    /// They are the next ones of one op type and shape.
+    /// They are the next ones with the same op type and shape.
     Order,
 }
 
-/// A tensor that an op makes, or an input of the graph.
+/// A tensor that an op produces, or an input of the graph.
 #[derive(Debug, Clone)]
 pub struct Slot {
     /// The tensor.
     pub tensor: Tensor,
-    /// Position of its op; `None` for an input of the graph.
+    /// Index of its op; `None` for an input of the graph.
     pub op: Option<usize>,
 }
 
-/// Two tensors that are the same one.
+/// The same tensor in both graphs.
 #[derive(Debug, Clone)]
 pub struct Pair {
     /// The reference's.
     pub reference: Slot,
-    /// The test's, which an op makes.
+    /// The test's, which an op produces.
     pub test: Slot,
-    /// How the elements of the reference stand in the test.
+    /// How the reference's elements are arranged in the test.
     pub layout: Layout,
     /// How they were found.
     pub how: How,
-    /// Positions of the pairs that the test's op computes from, through ops without a pair; inputs of the graph are none.
+    /// Indices of the pairs that the test's op computes from, through ops without a pair; excludes inputs of
+    /// the graph.
     pub sources: Vec<usize>,
 }
 
@@ -49,12 +50,12 @@ impl Pair {
     }
 }
 
-/// All pairs, in the order of the test's ops, and what has no pair.
+/// All pairs, in the order of the test's ops, and the tensors without one.
 #[derive(Debug, Clone, Default)]
 pub struct Pairing {
     /// Pairs.
     pub pairs: Vec<Pair>,
-    /// Names of tensors of the reference that no tensor of the test is.
+    /// Names of the reference's tensors without a pair.
     pub reference_only: Vec<String>,
     /// Names of tensors of the test without a pair.
     pub test_only: Vec<String>,

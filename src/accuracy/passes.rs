@@ -1,4 +1,4 @@
-//! Passes over both models: as many tensors read at a time as memory allows.
+//! Passes over both models: each reads as many tensors as fit in memory.
 
 use super::comparison::{Comparison, Progress};
 use super::error::AccuracyError;
@@ -21,11 +21,11 @@ use std::path::Path;
 
 /// Figures of one pair from one pass.
 pub struct Read {
-    /// Position of the pair.
+    /// Index of the pair.
     pub pair: usize,
     /// Its sums.
     pub sums: TensorSums,
-    /// How its values are spread.
+    /// Distribution of its values.
     pub spread: Option<Spread>,
     /// Where images differ.
     pub map: Option<DiffMap>,
@@ -36,7 +36,7 @@ impl Read {
         Self { pair, sums: TensorSums::default(), spread: None, map: None }
     }
 
-    /// Takes the values of one inference in, both in the test's order.
+    /// Adds the values of one inference, both in the test's order.
     fn take(&mut self, x: &[f64], y: &[f64], pair: &Pair) {
         let tensor = &pair.test.tensor;
         let axis = pair.layout.channel_axis(&tensor.shape);
@@ -60,12 +60,12 @@ pub struct Found {
     pub reads: Vec<Read>,
     /// Libraries that computed them.
     pub runtimes: [RuntimeInfo; 2],
-    /// Tensors the backends did not open.
+    /// Tensors that the backends did not open.
     pub refused: Vec<String>,
 }
 
 impl Found {
-    /// Takes a pass in.
+    /// Adds the results of a pass.
     pub fn take(&mut self, pass: Pass) {
         self.reads.extend(pass.reads);
         self.runtimes = pass.runtimes;
@@ -74,7 +74,7 @@ impl Found {
 }
 
 impl Found {
-    /// Takes out pairs of which a side has no values, though the tensor has some; their names.
+    /// Removes pairs for which a side has no values although the tensor has some; returns their names.
     pub fn without_values(&mut self, pairing: &Pairing) -> Vec<String> {
         let is_empty = |read: &Read| read.sums.whole.count + read.sums.whole.not_finite == 0;
         let has_some = |read: &Read| pairing.pairs[read.pair].test.tensor.elements().is_some_and(|count| count > 0);
@@ -86,7 +86,7 @@ impl Found {
     }
 }
 
-/// What one pass found.
+/// The results of one pass.
 pub struct Pass {
     reads: Vec<Read>,
     runtimes: [RuntimeInfo; 2],
@@ -95,19 +95,19 @@ pub struct Pass {
 
 /// Shared state of the passes.
 pub struct Work<'a> {
-    /// What is compared.
+    /// The comparison.
     pub comparison: &'a Comparison,
-    /// Data.
+    /// Input data.
     pub planned: Planned,
     /// Both graphs.
     pub graphs: [&'a Graph; 2],
     /// Their pairs.
     pub pairing: &'a Pairing,
-    /// Hears how far it is.
+    /// Called with the progress.
     pub tell: &'a dyn Fn(&Progress),
 }
 
-/// Names of tensors that have to be opened to be read: outputs can be read as they are, inputs are known.
+/// Names of tensors that must be opened to be read: outputs are readable anyway, and inputs are known.
 pub fn to_open<'p>(tensors: impl Iterator<Item = &'p Tensor>) -> Vec<String> {
     let mut seen = HashSet::new();
     let native = tensors.filter(|tensor| tensor.kind == TensorKind::Native);
@@ -120,12 +120,12 @@ impl Work<'_> {
         reference.tensor.bytes().unwrap_or(0).saturating_add(test.tensor.bytes().unwrap_or(0))
     }
 
-    /// Pairs in groups whose tensors fit into memory together; one that alone does not is its own group.
+    /// Pairs in groups whose tensors fit in memory together; a pair that does not fit forms its own group.
     pub fn groups(&self, pairs: &[usize]) -> Vec<Vec<usize>> {
         let mut groups: Vec<Vec<usize>> = Vec::new();
         let mut held = 0u64;
         for &pair in pairs {
-            // Ours are as 64-bit numbers, one pair at a time.
+            // This process holds 64-bit numbers, one pair at a time.
             let bytes = self.bytes(pair);
             match groups.last_mut() {
                 Some(group) if held.saturating_add(bytes) <= self.comparison.tensor_bytes => group.push(pair),
@@ -169,7 +169,7 @@ impl Work<'_> {
                     self.save(index, read.pair, [&x, &y])?;
                     read.take(&x, &y, pair);
                 }
-                // Interruptible by a signal and the runners' deadlines.
+                // Lets a signal or the runners' deadlines interrupt this.
                 tokio::task::yield_now().await;
             }
         }
@@ -191,7 +191,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Keeps the inputs of an inference, in the reference's order.
+    /// Saves the inputs of an inference, in the reference's order.
     fn save_inputs(&self, inference: usize, values: &[Vec<f64>]) -> Result<(), AccuracyError> {
         let Some(folder) = &self.comparison.save_tensors else { return Ok(()) };
         for (number, (values, tensor)) in values.iter().zip(&self.graphs[0].inputs).enumerate() {
@@ -200,13 +200,13 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// The reference with these tensors open.
+    /// Opens the reference with these tensors readable.
     pub async fn open_reference<'p>(&self, tensors: impl Iterator<Item = &'p Tensor>) -> Result<Opened, AccuracyError> {
         let side = &self.comparison.reference;
         side.open(to_open(tensors), Vec::new(), Vec::new()).await.map_err(AccuracyError::Reference)
     }
 
-    /// The reference's numbers of a pair, in the test's order.
+    /// The reference's values of a pair, in the test's order.
     pub fn reference_values(
         &self,
         reference: &Opened,
@@ -221,7 +221,7 @@ impl Work<'_> {
         Ok(values.map(|values| pair.layout.arranged(values, &tensor.shape)))
     }
 
-    /// Looks for the first pair below the limit by reading a few, spread over the range that is left, at a time.
+    /// Finds the first pair below the limit by reading a few at a time, spread over the remaining range.
     pub async fn bisect(&self, found: &mut Found) -> Result<(), AccuracyError> {
         let (mut low, mut high) = (0, self.pairing.pairs.len());
         let mut number = 0;
@@ -245,7 +245,7 @@ impl Work<'_> {
             let limit = self.comparison.min_sqnr_db;
             let bad = pass.reads.iter().find(|read| read.sums.whole.sqnr_db().is_some_and(|sqnr| sqnr < limit));
             match bad.map(|read| read.pair) {
-                // All before it that were read are good: it is this one, or one between it and the last good one.
+                // All pairs read before it are good: it is this one, or one between it and the last good one.
                 Some(bad) => {
                     let good = picks.iter().copied().filter(|&pick| pick < bad).max();
                     low = good.map_or(low, |good| good + 1);
@@ -290,7 +290,7 @@ fn keep(folder: &Path, inference: usize, name: &str, values: &[f64], shape: &[u3
     written.map_err(|source| AccuracyError::Save { path, source })
 }
 
-/// An array as NumPy reads it.
+/// An array in NumPy's format.
 fn npy(values: &[f64], shape: &[u32]) -> std::io::Result<Vec<u8>> {
     let shape: Vec<u64> = shape.iter().map(|&size| u64::from(size)).collect();
     let mut bytes = Vec::new();
@@ -305,7 +305,7 @@ pub async fn begin(opened: &mut Opened, index: usize, inputs: &[Vec<u8>]) -> Res
     opened.begin(index as u64, inputs.iter().map(Vec::as_slice)).await
 }
 
-/// The numbers of a tensor that was read.
+/// The values of a tensor that was read.
 pub fn values_of(opened: &Opened, tensor: &Tensor) -> Result<Option<Vec<f64>>, SideError> {
     opened.values(&tensor.name)
 }

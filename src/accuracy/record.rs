@@ -1,4 +1,4 @@
-//! Sides that were recorded: a run of a session or result, or a side of an earlier comparison.
+//! Recorded sides: a run of a session or result, or a side of an earlier comparison.
 
 use super::document::AccuracyDocument;
 use super::file_names::file_name;
@@ -16,9 +16,9 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// The document of a comparison in the folder with its tensors.
+/// File name of a comparison's document, in the folder with its tensors.
 pub const DOCUMENT: &str = "accuracy.json";
-/// Settings that change what a graph computes.
+/// Settings that affect what a graph computes.
 const SETTINGS: [&str; 3] = ["soc_model", "htp_arch", "precision"];
 
 /// What is needed to reproduce a side.
@@ -26,13 +26,13 @@ const SETTINGS: [&str; 3] = ["soc_model", "htp_arch", "precision"];
 pub struct Record {
     /// Its model.
     pub model: PathBuf,
-    /// SHA-256 of it, lower-case hex.
+    /// Its SHA-256, lower-case hex.
     pub sha256: Option<String>,
     /// Its backend.
     pub backend: Backend,
-    /// Its graph, where one was named.
+    /// Its graph, if one was named.
     pub graph: Option<String>,
-    /// Settings that change what is computed.
+    /// Settings that affect the result.
     pub settings: Vec<SettingRequest>,
     /// Free dimensions of an ONNX model.
     pub dimensions: Vec<(String, u64)>,
@@ -44,20 +44,20 @@ pub struct Record {
     pub kept: Option<Kept>,
 }
 
-/// The comparison that a file, or a folder of kept tensors, is of; `None` for other files.
+/// The comparison in a file, or in a folder of kept tensors; `None` for other files.
 ///
 /// # Errors
-/// The problem, as a continuation of its name.
+/// The problem, worded to follow the name.
 pub fn document_of(path: &Path) -> Result<Option<(PathBuf, AccuracyDocument)>, String> {
     let file = if path.is_dir() { path.join(DOCUMENT) } else { path.to_owned() };
     Ok(AccuracyDocument::read(&file)?.map(|document| (file, document)))
 }
 
 impl Record {
-    /// A side of an earlier comparison, which `file` holds.
+    /// A side of an earlier comparison, stored in `file`.
     ///
     /// # Errors
-    /// What it lacks, in words that follow the file's name.
+    /// What is missing, worded to follow the file's name.
     pub fn of_comparison(file: &Path, document: &AccuracyDocument, role: Role) -> Result<Self, String> {
         let side = document.side(role);
         let backend = side.backend.parse().map_err(|_| format!("names the backend `{}`", clean_text(&side.backend)))?;
@@ -87,10 +87,10 @@ impl Record {
         })
     }
 
-    /// A run of the session or result in `file`. It kept at most its outputs, so it is computed again.
+    /// A run of the session or result in `file`. It kept no more than its outputs, so it is computed again.
     ///
     /// # Errors
-    /// What it lacks, in words that follow the file's name.
+    /// What is missing, worded to follow the file's name.
     pub fn of_run(file: &Path, run: &compare::Side) -> Result<Self, String> {
         if matches!(run.driver, Driver::Imported | Driver::Tap) {
             return Err("is from a program that qnnscope did not run: there is no model to run again".to_owned());
@@ -121,7 +121,7 @@ fn setting(name: &str, value: serde_json::Value) -> SettingRequest {
     SettingRequest { origin: format!("--{}", name.replace('_', "-")), name: name.to_owned(), value, backend: None }
 }
 
-/// The folder with the tensors of a comparison, as far as they are still those of this one.
+/// The folder with the tensors of a comparison, if they still belong to this one.
 fn kept_in(file: &Path, document: &AccuracyDocument) -> Option<PathBuf> {
     let saved = document.saved_tensors.as_ref()?;
     let beside = file.parent().filter(|_| file.file_name().is_some_and(|name| name == DOCUMENT)).map(Path::to_owned);
@@ -131,13 +131,13 @@ fn kept_in(file: &Path, document: &AccuracyDocument) -> Option<PathBuf> {
     })
 }
 
-/// One side of a comparison, which kept its tensors in `folder`.
+/// One side of a comparison whose tensors were kept in `folder`.
 fn kept_side(document: &AccuracyDocument, role: Role, folder: &Path) -> Kept {
     let side = document.side(role);
     let mut tensors = HashMap::new();
     for (number, pair) in document.pairs.iter().enumerate().filter(|(_, pair)| pair.read) {
         let file = file_name(number, &pair.test, role.name());
-        // Both files hold the test's order.
+        // The files of both sides are in the test's order.
         let (name, layout) = match role {
             Role::Test => (&pair.test, Layout::Same),
             Role::Reference => (&pair.reference, Layout::back(pair.permutation.as_deref())),
@@ -149,7 +149,7 @@ fn kept_side(document: &AccuracyDocument, role: Role, folder: &Path) -> Kept {
     kept
 }
 
-/// The files of a run with real inputs; `None` for random ones.
+/// The input files of a run with real inputs; `None` for random ones.
 fn files(file: &Path, inputs: &[TensorData]) -> Result<Option<Inputs>, String> {
     let mut files = Vec::new();
     for input in inputs.iter().filter(|input| input.source != "random") {

@@ -1,11 +1,11 @@
 //! The two sides of a comparison.
 
-/// Which of the two sides.
+/// One of the two sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// The one that is right.
+    /// The side taken as correct.
     Reference,
-    /// The other one.
+    /// The side under test.
     Test,
 }
 

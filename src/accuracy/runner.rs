@@ -1,4 +1,4 @@
-//! One model in a runner with open tensors: inputs go in, tensors come out, one inference at a time.
+//! One model in a runner with readable tensors: inputs go in, tensors come out, one inference at a time.
 
 use super::kept::{Inference, Kept};
 use super::side::{Side, SideError, SidePlace};
@@ -21,10 +21,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 impl Side {
-    /// Composes the graph with these tensors readable, those given from here, and the data of these constants.
+    /// Composes the graph with these tensors readable, with the given tensors supplied from here, and with
+    /// the data of these constants.
     ///
     /// # Errors
-    /// Anything that prevents finalizing the graph.
+    /// The graph cannot be finalized, for whatever reason.
     pub async fn open(
         &self,
         readable: Vec<String>,
@@ -104,7 +105,7 @@ impl Side {
         Ok(opened)
     }
 
-    /// The graph with the tensors of a folder, inference by inference.
+    /// Serves the graph from the tensors in a folder, inference by inference.
     async fn computed_before(&self, kept: Arc<Kept>) -> Result<Opened, SideError> {
         let (_, graph) = self.read().await?;
         let made = graph.ops.into_iter().flat_map(|op| op.outputs);
@@ -136,18 +137,18 @@ impl Side {
     }
 }
 
-/// A graph that computes on our orders. Dropping it ends its runner.
+/// A graph that computes on request. Dropping it ends its runner.
 #[derive(Debug)]
 pub struct Opened {
     /// What was opened.
     pub facts: OpenedTensors,
-    /// Where each tensor begins in the exchange file.
+    /// Offset of each tensor in the exchange file.
     places: HashMap<String, (u64, Tensor)>,
     orders: Option<mpsc::Sender<Command>>,
     answers: mpsc::Receiver<Frame>,
     child: Option<JoinHandle<Result<Ended, RunnerError>>>,
     exchange: TempDir,
-    /// The same folder on the device that computes.
+    /// Its counterpart on the device that computes.
     there: Option<Exchange>,
     /// Earlier results, and the current inference.
     kept: Option<(Arc<Kept>, Inference)>,
@@ -201,7 +202,7 @@ impl Opened {
     /// Waits until the inference is computed.
     ///
     /// # Errors
-    /// Whatever it failed of.
+    /// The inference failed.
     pub async fn computed(&mut self) -> Result<(), SideError> {
         if self.kept.is_some() {
             return Ok(());
@@ -216,12 +217,12 @@ impl Opened {
         Ok(())
     }
 
-    /// A tensor by name, as this graph has it.
+    /// A tensor of this graph by name.
     pub fn tensor(&self, name: &str) -> Option<&Tensor> {
         self.places.get(name).map(|(_, tensor)| tensor)
     }
 
-    /// The numbers of a tensor of the inference that was computed last; `None` for one that was not opened, or has no numbers.
+    /// The values of a tensor after the latest inference; `None` if it was not opened, or has no numbers.
     ///
     /// # Errors
     /// As [`Opened::data`].
@@ -233,10 +234,10 @@ impl Opened {
         Ok(self.data(name)?.and_then(|bytes| real_values(&bytes, tensor)))
     }
 
-    /// The data of a tensor of the inference that was computed last; `None` for one that was not opened.
+    /// The data of a tensor after the latest inference; `None` if it was not opened.
     ///
     /// # Errors
-    /// The folder for temporary files.
+    /// The temporary folder cannot be read.
     pub fn data(&self, name: &str) -> Result<Option<Vec<u8>>, SideError> {
         let Some((at, tensor)) = self.places.get(name) else { return Ok(None) };
         let mut file = File::open(self.exchange.path().join(EXCHANGE_TENSORS))?;
@@ -246,10 +247,10 @@ impl Opened {
         Ok(Some(bytes))
     }
 
-    /// The constants with their data, each once.
+    /// The constants with their data, without duplicates.
     ///
     /// # Errors
-    /// The folder for temporary files.
+    /// The temporary folder cannot be read.
     pub fn constants(&self) -> Result<Vec<(Tensor, Vec<u8>)>, SideError> {
         let mut file = File::open(self.exchange.path().join(EXCHANGE_CONSTANTS))?;
         let mut rows = Vec::new();
@@ -262,12 +263,12 @@ impl Opened {
         Ok(rows)
     }
 
-    /// The folder that is shared with the runner.
+    /// The folder shared with the runner.
     pub fn folder(&self) -> &Path {
         self.exchange.path()
     }
 
-    /// Lets the runner end in order.
+    /// Lets the runner exit in an orderly way.
     pub async fn close(mut self) {
         self.orders = None;
         if let Some(child) = self.child.take() {

@@ -28,17 +28,17 @@ pub struct Side {
     pub runtime_dir: PathBuf,
     /// Where its tensors come from.
     pub place: SidePlace,
-    /// SHA-256 that the model has to have still, lower-case hex: that of the one that was recorded.
+    /// SHA-256 that the model must still have, lower-case hex: that of the recorded model.
     pub sha256: Option<String>,
-    /// Graph; the first one if `None`.
+    /// Graph; `None` for the first one.
     pub graph: Option<String>,
-    /// What an ONNX model needs besides.
+    /// What an ONNX model needs in addition.
     pub onnx: Option<OnnxTask>,
     /// Settings.
     pub settings: Vec<SettingRequest>,
-    /// Use core API versions that are not known.
+    /// Accept unknown core API versions.
     pub allow_unknown_runtime: bool,
-    /// Bounds of its runner.
+    /// Limits of its runner.
     pub limits: Limits,
 }
 
@@ -56,7 +56,7 @@ pub enum SidePlace {
 /// Why a side was not computed.
 #[derive(Debug, Error)]
 pub enum SideError {
-    /// The device, or what it needs.
+    /// The device, or something it needs, is unavailable.
     #[error(transparent)]
     Device(#[from] DeviceRunnerError),
     /// The model is not the recorded one.
@@ -67,43 +67,43 @@ pub enum SideError {
     Changed {
         /// The model.
         model: String,
-        /// What it is.
+        /// SHA-256 found.
         found: String,
-        /// What it was.
+        /// SHA-256 recorded.
         recorded: String,
     },
     /// The runner could not be started.
     #[error(transparent)]
     Runner(#[from] RunnerError),
-    /// The model, the runtime or the backend.
+    /// The model, the runtime or the backend failed.
     #[error("{}", .0.message)]
     Failed(Box<Failure>),
-    /// The runner broke off.
+    /// The runner ended without an answer.
     #[error("the runner did not answer")]
     NoAnswer,
-    /// The folder for temporary files.
+    /// The temporary folder cannot be used.
     #[error("cannot use the temporary folder: {0}; $TMPDIR must name one with free space")]
     Exchange(#[from] io::Error),
-    /// A file that goes on with an earlier call cannot be used.
+    /// A file that continues an earlier call cannot be used.
     #[error("{0}")]
     State(String),
-    /// An ONNX model that cannot be read.
+    /// An ONNX model cannot be read.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// No graph of this name.
+    /// There is no graph with this name.
     #[error("{model} has no graph `{name}`; its graphs are {known}")]
     NoGraph {
         /// The model.
         model: String,
-        /// What was requested.
+        /// The name requested.
         name: String,
-        /// What there is.
+        /// The graphs that exist.
         known: String,
     },
 }
 
 impl Side {
-    /// True if its numbers are those of a simulator.
+    /// True if its values come from a simulator.
     pub fn is_simulated(&self) -> bool {
         match &self.place {
             SidePlace::Here => self.backend.is_simulated_here(),
@@ -112,7 +112,7 @@ impl Side {
         }
     }
 
-    /// The device that computes it, where it is not this machine.
+    /// The device that computes it, unless that is this machine.
     pub fn device(&self) -> Option<&str> {
         match &self.place {
             SidePlace::Here => None,
@@ -124,7 +124,7 @@ impl Side {
     /// All graphs of the model, read without a backend.
     ///
     /// # Errors
-    /// A model that cannot be read, or is not the one that was recorded.
+    /// The model cannot be read, or is not the one that was recorded.
     pub async fn read_all(&self) -> Result<(Box<ModelInfo>, Vec<Graph>), SideError> {
         let (model, graphs) = self.read_any().await?;
         match &self.sha256 {
@@ -139,7 +139,7 @@ impl Side {
 
     async fn read_any(&self) -> Result<(Box<ModelInfo>, Vec<Graph>), SideError> {
         if let Some(onnx) = &self.onnx {
-            // Our own reader: nothing foreign is run for it.
+            // Our own reader, which runs no foreign code.
             let source = read_source(&self.model, SourceFormat::Onnx, &onnx.dimensions)?;
             let (sha256, bytes) = sha256_hex(File::open(&self.model)?)?;
             let path = clean_text(&self.model.to_string_lossy());
@@ -162,10 +162,10 @@ impl Side {
         }
     }
 
-    /// The graph that is meant.
+    /// The requested graph.
     ///
     /// # Errors
-    /// A model that cannot be read, or has no such graph.
+    /// The model cannot be read, or has no such graph.
     pub async fn read(&self) -> Result<(Box<ModelInfo>, Graph), SideError> {
         let (model, graphs) = self.read_all().await?;
         let known = graphs.iter().map(|graph| format!("`{}`", graph.name)).collect::<Vec<_>>().join(", ");

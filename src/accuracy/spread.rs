@@ -1,27 +1,28 @@
-//! Pictures of a tensor: the distribution of its values, and where in an image both sides differ.
+//! Visualisations of a tensor: the distribution of its values, and where in an image the two sides differ.
 
 use serde::{Deserialize, Serialize};
 
 /// Bins of a histogram.
 const BINS: usize = 32;
-/// Most rows and columns of a map.
+/// Maximum number of rows and columns of a map.
 const MAP: (usize, usize) = (16, 32);
 
-/// How the values of both sides are spread, in bins of one width.
+/// The distribution of both sides' values, in bins of equal width.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     /// Lower edge of the first bin.
     pub from: f64,
     /// Upper edge of the last bin.
     pub to: f64,
-    /// Values of the reference in each bin; the outermost ones include everything beyond.
+    /// Number of the reference's values in each bin; the outermost bins include everything beyond.
     pub reference: Vec<u64>,
-    /// The same of the test.
+    /// The same for the test.
     pub test: Vec<u64>,
 }
 
 impl Spread {
-    /// The ends are those of these values, of both sides. `None` where they are all one number, or none.
+    /// An empty histogram over the range of both sides' values. `None` if these are all the same number, or
+    /// there are none.
     pub fn over(x: &[f64], y: &[f64]) -> Option<Self> {
         let finite = x.iter().chain(y).copied().filter(|value| value.is_finite());
         let (from, to) =
@@ -30,7 +31,7 @@ impl Spread {
         is_range.then(|| Self { from, to, reference: vec![0; BINS], test: vec![0; BINS] })
     }
 
-    /// Takes the values of one inference in.
+    /// Adds the values of one inference.
     pub fn take(&mut self, x: &[f64], y: &[f64]) {
         let (from, scale) = (self.from, BINS as f64 / (self.to - self.from));
         let count = |bins: &mut [u64], values: &[f64]| {
@@ -45,7 +46,8 @@ impl Spread {
     }
 }
 
-/// Where in an image both sides differ: mean differences over channels, inferences, and the elements that share a cell.
+/// Where in an image the two sides differ: mean differences over channels, inferences, and the elements that
+/// share a cell.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DiffMap {
     rows: usize,
@@ -54,26 +56,26 @@ pub struct DiffMap {
     counts: Vec<u64>,
 }
 
-/// The same as a document has it.
+/// The map as stored in a document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DiffGrid {
     /// Rows.
     pub rows: usize,
     /// Columns.
     pub columns: usize,
-    /// Mean abs(x - y) of each cell, row by row, to three digits.
+    /// Mean abs(x - y) per cell, row by row, to three digits.
     pub mean_abs: Vec<f64>,
 }
 
 impl DiffMap {
-    /// A map of tensors of this shape; `None` if they are not images. `axis` is that of the channels.
+    /// A map for tensors of this shape; `None` if they are not images. `axis` is the channel axis.
     pub fn of(shape: &[u32], axis: Option<usize>) -> Option<Self> {
         let (height, width) = image(shape, axis)?;
         let (rows, columns) = (height.min(MAP.0), width.min(MAP.1));
         Some(Self { rows, columns, sums: vec![0.0; rows * columns], counts: vec![0; rows * columns] })
     }
 
-    /// Takes the values of one inference in.
+    /// Adds the values of one inference.
     pub fn take(&mut self, x: &[f64], y: &[f64], shape: &[u32], axis: Option<usize>) {
         let Some((height, width)) = image(shape, axis) else { return };
         let inner = if axis == Some(3) { shape[3] as usize } else { 1 };
@@ -94,7 +96,7 @@ impl DiffMap {
         }
     }
 
-    /// The means.
+    /// The mean differences.
     pub fn grid(&self) -> DiffGrid {
         let mean = |(sum, count): (&f64, &u64)| rounded(if *count == 0 { 0.0 } else { sum / *count as f64 });
         DiffGrid {
@@ -105,14 +107,14 @@ impl DiffMap {
     }
 }
 
-/// Height and width of a tensor with four axes, both more than one element.
+/// Height and width of a four-dimensional tensor, both larger than 1.
 fn image(shape: &[u32], axis: Option<usize>) -> Option<(usize, usize)> {
     let [_, a, b, c] = *shape else { return None };
     let (height, width) = if axis == Some(1) { (b, c) } else { (a, b) };
     (height > 1 && width > 1).then_some((height as usize, width as usize))
 }
 
-/// To three digits: a picture needs no more.
+/// Rounds to three digits: a picture needs no more.
 fn rounded(value: f64) -> f64 {
     format!("{value:.2e}").parse().unwrap_or(value)
 }
@@ -127,7 +129,7 @@ mod tests {
         let mut spread = Spread::over(&x, &y).unwrap();
         assert_eq!((spread.from, spread.to), (0.0, 3.2));
         spread.take(&x, &y);
-        // Bins of 0.1; what lies beyond goes to the outermost ones.
+        // Bins of 0.1; values beyond go into the outermost ones.
         spread.take(&[-5.0, 99.0], &[]);
         assert_eq!((spread.reference[0], spread.reference[10], spread.reference[31]), (2, 1, 2));
         assert_eq!((spread.test[0] + spread.test[1], spread.test.iter().sum::<u64>()), (1, 2));

@@ -1,4 +1,4 @@
-//! A comparison for people.
+//! A comparison as text.
 
 use super::cause::db;
 use super::comparison::AccuracyOutcome;
@@ -10,12 +10,12 @@ use crate::event::clean_text;
 use crate::text::{three_digits, wrapped};
 use std::fmt::Write;
 
-/// Longest tensor name in the table.
+/// Maximum width of a tensor name in the table, characters.
 const NAME: usize = 34;
-/// Layers that are listed unless all are requested.
+/// Maximum number of layers listed unless all are requested.
 const MOST: usize = 40;
 
-/// The comparison, in lines of at most `width` columns; `all` lists every layer, and how each pair was found.
+/// The comparison in lines of at most `width` columns; `all` lists every layer, and how each pair was found.
 pub fn accuracy_text(outcome: &AccuracyOutcome, width: usize, all: bool) -> String {
     let mut out = String::new();
     for (role, at) in [("reference", 0), ("test     ", 1)] {
@@ -133,7 +133,8 @@ fn table(out: &mut String, outcome: &AccuracyOutcome, all: bool) {
     }
 }
 
-/// Layers listed if there are many: the worst ones, those around the first diverging one, the last ones.
+/// The layers listed if there are many: the worst ones, those around the first diverging one, and the last
+/// ones.
 fn near(outcome: &AccuracyOutcome, at: usize) -> bool {
     let first = outcome.first.as_ref().map(|first| first.layer);
     let worse = |other: &Layer| {

@@ -3,10 +3,11 @@
 use crate::backends::qnn::runner::{encode, scale_offset};
 use crate::models::{Quantization, Tensor};
 
-/// Stored bytes as real numbers, by the tensor's own encoding; `None` for types without a number.
+/// Converts stored bytes to real numbers by the tensor's own encoding; `None` for types without a numeric
+/// value.
 pub fn real_values(bytes: &[u8], tensor: &Tensor) -> Option<Vec<f64>> {
     let size = tensor.dtype.bytes()?;
-    // One scale for all is by far the most common case.
+    // A single scale is by far the most common case.
     let single = match &tensor.quantization {
         Some(Quantization::ScaleOffset { scale, offset, .. }) => Some((*scale, *offset)),
         _ => None,
@@ -27,12 +28,12 @@ pub fn real_values(bytes: &[u8], tensor: &Tensor) -> Option<Vec<f64>> {
         .collect()
 }
 
-/// Real numbers as a tensor's bytes, by its own encoding; `None` for types that cannot be written.
+/// Converts real numbers to a tensor's bytes by its own encoding; `None` for types that cannot be written.
 pub fn store_values(values: &[f64], tensor: &Tensor) -> Option<Vec<u8>> {
     encode(values, tensor, false).ok()
 }
 
-/// Bits of a stored number: the encoding's, else the type's.
+/// Bits of a stored number: those of the encoding, otherwise those of the type.
 pub fn stored_bits(tensor: &Tensor) -> Option<u32> {
     let named = match &tensor.quantization {
         Some(Quantization::ScaleOffset { bitwidth, .. } | Quantization::AxisScaleOffset { bitwidth, .. }) => *bitwidth,
@@ -41,7 +42,7 @@ pub fn stored_bits(tensor: &Tensor) -> Option<u32> {
     named.or_else(|| tensor.dtype.bits())
 }
 
-/// Range and step of a fixed-point tensor with one scale; `None` for other tensors.
+/// Range and step of a fixed-point tensor with a single scale; `None` for other tensors.
 pub fn encoded_range(tensor: &Tensor) -> Option<EncodedRange> {
     let Some(Quantization::ScaleOffset { scale, offset, .. }) = &tensor.quantization else { return None };
     if !tensor.dtype.is_fixed_point() {
@@ -55,12 +56,12 @@ pub fn encoded_range(tensor: &Tensor) -> Option<EncodedRange> {
     Some(EncodedRange { min: real(low), max: real(high), step: *scale, low, high, offset: *offset, bits })
 }
 
-/// What an encoding can hold.
+/// What an encoding can represent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EncodedRange {
-    /// Smallest real number.
+    /// Smallest real value.
     pub min: f64,
-    /// Largest real number.
+    /// Largest real value.
     pub max: f64,
     /// Scale.
     pub step: f64,

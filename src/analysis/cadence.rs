@@ -1,5 +1,5 @@
-//! Runs at several rates: the cost of pauses between inferences. Accelerators and clocks go to sleep in them, and the
-//! next inference wakes them up.
+//! Runs at several rates: the cost of pauses between inferences. Accelerators and clocks go to sleep during
+//! pauses, and the next inference has to wake them up.
 
 use super::figures::LatencyFigures;
 use super::rounds::groups;
@@ -13,50 +13,50 @@ pub struct Cadence {
     pub device: String,
     /// Backend.
     pub backend: &'static str,
-    /// True where the backend only emulates the hardware.
+    /// True if the backend only emulates the hardware.
     pub simulated: bool,
-    /// The run with the fastest median inference; `None` without one.
+    /// The run with the lowest median latency; `None` if no run has one.
     pub quickest: Option<u32>,
-    /// True if the rate with the fewest pauses was certainly slower than the fastest one. Pauses do not explain that:
-    /// other load or heat changed between the runs, and may explain differences at the other rates, too.
+    /// True if the rate with the fewest pauses was clearly slower than the fastest one. Pauses do not explain
+    /// that: other load or heat changed between the runs and may explain differences at the other rates, too.
     pub densest_is_slower: bool,
     /// One row per run, in the order they were made.
     pub points: Vec<CadencePoint>,
 }
 
-/// A rate.
+/// One rate.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CadencePoint {
     /// The run.
     pub run: u32,
-    /// Planned starts per second; `None`: back to back.
+    /// Planned starts per second; `None` for back-to-back inferences.
     pub rate_hz: Option<f64>,
     /// Achieved inferences per second.
     pub throughput_ips: Option<f64>,
     /// Latency from the planned start, microseconds.
     pub latency_us: LatencyFigures,
-    /// Time of the inferences alone, microseconds.
+    /// Execution time of the inferences alone, microseconds.
     pub service_us: LatencyFigures,
-    /// Inferences not done by the next planned start.
+    /// Inferences not finished by the next planned start.
     pub missed: u64,
     /// Planned inferences that never started.
     pub unstarted: u64,
-    /// True if the mean inference takes longer than a period: the latency then reflects the length of the run.
+    /// True if the mean inference takes longer than a period: latency then depends on the length of the run.
     pub overloaded: bool,
-    /// Median inference minus that of the fastest rate, microseconds: the wake-up cost at this rate. `None` without
-    /// pauses to sleep in: in a tight loop, and at a rate too fast for the model.
+    /// Median inference minus that of the fastest rate, microseconds: the wake-up cost at this rate. `None`
+    /// if there are no pauses to sleep in: in a tight loop, or at a rate too fast for the model.
     pub wake_us: Option<f64>,
-    /// False if the 95 % intervals of the two medians overlap, one has none, or the rate with the fewest pauses was
-    /// slower: the difference may be chance or have another cause.
+    /// False if the 95 % intervals of the two medians overlap or one is missing, or if the rate with the
+    /// fewest pauses was slower: the difference may be chance or have another cause.
     pub wake_is_sure: bool,
 }
 
-/// Sweeps over rates in the order of their first runs.
+/// Rate sweeps in the order of their first runs.
 pub fn cadence(store: &Store) -> Vec<Cadence> {
     groups(store, |run| run.plan.mode.sweep).iter().map(|runs| sweep(runs)).collect()
 }
 
-/// Without an interval, a median this share above the fastest one counts as slower.
+/// Without an interval, a median above the fastest one by this factor counts as slower.
 const SLOWER: f64 = 1.05;
 
 fn sweep(runs: &[&Run]) -> Cadence {
@@ -68,7 +68,7 @@ fn sweep(runs: &[&Run]) -> Cadence {
     let base = quickest.as_ref().map(|(_, _, median)| median);
     let rate = |run: &Run| if has_pauses(run) { run.plan.mode.rate_hz.unwrap_or(f64::INFINITY) } else { f64::INFINITY };
     let densest = medians().map(|(run, ..)| rate(run)).reduce(f64::max);
-    // Of several without pauses the fastest one counts: none of them could sleep.
+    // Of several rates without pauses the fastest counts: none of them left time to sleep.
     let densest = medians()
         .filter(|(run, ..)| densest.is_some_and(|densest| rate(run) >= densest))
         .min_by(|a, b| a.1.total_cmp(&b.1));

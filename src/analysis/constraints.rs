@@ -8,11 +8,11 @@ use crate::text::{bytes_text, counted, duration_text};
 
 /// Percentiles compared with a latency budget by default, best first.
 const PERCENTS: [f64; 4] = [99.0, 95.0, 90.0, 50.0];
-/// Share of the budget below which even the slowest of few inferences meets it clearly.
+/// Share of the budget below which even the slowest of a few inferences clearly meets it.
 const WIDE_MARGIN: f64 = 0.5;
 
-/// The percentile compared with a latency budget, in findings and recommendations: the requested one, else the highest
-/// that this many inferences support.
+/// The percentile compared with a latency budget, in findings and recommendations: the requested one, or the
+/// highest that this many inferences support.
 pub fn percent_that_counts(asked: Option<f64>, inferences: u64) -> f64 {
     let supported = || PERCENTS.into_iter().find(|percent| LatencyStats::supports(inferences, *percent));
     asked.or_else(supported).unwrap_or(PERCENTS[0])
@@ -24,13 +24,13 @@ pub fn too_few(percent: f64, inferences: u64) -> String {
     format!("p{percent} needs at least {needed} inferences; there are {inferences}")
 }
 
-/// What became of a constraint.
+/// Outcome of a constraint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ConstraintVerdict {
     Met,
     /// By a wide margin, but supported by few inferences.
     MetByFar,
-    /// The figure is on one side of the limit, its 95 % interval spans both.
+    /// The figure is on one side of the limit, but its 95 % interval spans both.
     Unsure {
         met: bool,
     },
@@ -38,8 +38,8 @@ enum ConstraintVerdict {
     CannotTell,
 }
 
-/// A finding per constraint of the run's plan. None before the run has ended. Power is not a constraint to meet or
-/// miss: it affects recommendations.
+/// One finding per constraint of the run's plan; none before the run has ended. Power is never met or missed:
+/// it only affects recommendations.
 pub fn findings(_store: &Store, run: &Run) -> Vec<Finding> {
     let wanted = &run.plan.constraints;
     if !run.is_ended() {
@@ -143,7 +143,7 @@ fn interval_text(measured: &Percentile, value_us: f64, launches: usize) -> Strin
     )
 }
 
-/// A bound the samples do not provide may be anywhere.
+/// A bound that the samples do not provide could be anywhere.
 fn against(measured: &Percentile, value_us: f64, budget_us: f64) -> ConstraintVerdict {
     let (low, high) = measured.ci95_us;
     match value_us <= budget_us {
@@ -191,7 +191,7 @@ mod tests {
         plan
     }
 
-    /// The only finding of a run of `count` inferences from 1 to 2 ms.
+    /// The only finding of a run of `count` inferences of 1 to 2 ms.
     fn only(plan: RunPlan, count: u64) -> Finding {
         let mut feed = Feed::on_phone(plan, None);
         feed.clean(0, count, |index| 1000.0 + (index * 7919 % 1000) as f64);
@@ -209,11 +209,11 @@ mod tests {
             (with_budget(1.2, None), 1000, Severity::Problem, "at p99: missed"),
             (with_budget(1.2, Some(10.0)), 1000, Severity::Info, "at p10: met"),
             (with_budget(1.991, None), 1000, Severity::Warning, "within the uncertainty"),
-            // 50 samples support p95, whose interval has no upper bound yet.
+            // 50 samples support p95, but its interval has no upper bound yet.
             (with_budget(3.0, None), 50, Severity::Warning, "at p95: met, but within the uncertainty"),
             (with_budget(1.1, None), 50, Severity::Problem, "at p95: missed"),
             (with_budget(3.0, Some(99.0)), 50, Severity::Warning, "cannot tell"),
-            // Even the slowest of few takes less than half of it.
+            // Even the slowest of the few takes less than half the budget.
             (with_budget(100.0, None), 3, Severity::Info, "at p50: met by a wide margin, on few inferences"),
             (with_budget(100.0, None), 1000, Severity::Info, "at p99: met"),
             (with_budget(3.0, None), 0, Severity::Warning, "cannot tell"),

@@ -1,13 +1,14 @@
-//! The course of latencies over a phase: blocks of consecutive inferences, trends and steps in them, two levels, and
-//! how strongly neighbours correlate. Medians throughout, so that single slow inferences have no effect.
+//! The course of latencies over a phase: blocks of consecutive inferences, trends and steps between them,
+//! bimodality, and how strongly neighbours correlate. Medians throughout, so that isolated slow inferences
+//! have no effect.
 
 use crate::store::LatencyStats;
 
-/// Minimum number of inferences for a course.
+/// Minimum number of inferences for judging the course.
 pub const MIN_SAMPLES: usize = 40;
-/// Inferences of a block, at least.
+/// Minimum number of inferences in a block.
 const BLOCK: usize = 5;
-/// Blocks, at most.
+/// Maximum number of blocks.
 const MAX_BLOCKS: usize = 40;
 /// Quantile of the normal distribution for 99 % intervals.
 const Z_99: f64 = 2.576;
@@ -53,12 +54,12 @@ pub struct Step {
     pub after_us: f64,
 }
 
-/// Two separate levels that inferences fall on.
+/// Two separate levels that the inferences fall on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TwoLevels {
-    /// Middle of the lower level, microseconds.
+    /// Centre of the lower level, microseconds.
     pub low_us: f64,
-    /// Middle of the higher level, microseconds.
+    /// Centre of the higher level, microseconds.
     pub high_us: f64,
     /// Share of inferences on the higher one.
     pub high_share: f64,
@@ -102,7 +103,7 @@ fn select_median(values: &mut [f32]) -> f32 {
     }
 }
 
-/// Median of a few numbers; 0 of none.
+/// Median of a few numbers; 0 if there are none.
 pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_unstable_by(f64::total_cmp);
@@ -118,7 +119,8 @@ fn scatter(residuals: impl IntoIterator<Item = f64>) -> f64 {
     1.4826 * median(residuals.into_iter().map(f64::abs))
 }
 
-/// The trend of the blocks (Theil and Sen), if its interval excludes zero and it stands out from how blocks scatter.
+/// The trend of the blocks (Theil-Sen), if its interval excludes zero and it exceeds the scatter of the
+/// blocks.
 pub fn trend(blocks: &[Block]) -> Option<Trend> {
     let n = blocks.len();
     let middle = median(blocks.iter().map(|block| block.median_us));
@@ -132,7 +134,7 @@ pub fn trend(blocks: &[Block]) -> Option<Trend> {
         slopes.extend(blocks[at + 1..].iter().map(|b| slope(a, b)));
     }
     slopes.sort_unstable_by(f64::total_cmp);
-    // The interval from the variance of Kendall's score.
+    // Interval from the variance of Kendall's score.
     let blocks_f = n as f64;
     let half = Z_99 * (blocks_f * (blocks_f - 1.0) * (2.0 * blocks_f + 5.0) / 18.0).sqrt() / 2.0;
     let centre = slopes.len() as f64 / 2.0;
@@ -152,7 +154,7 @@ pub fn trend(blocks: &[Block]) -> Option<Trend> {
     (excludes_zero && change.abs() * middle > 2.0 * scatter(rest)).then_some(Trend { change, interval })
 }
 
-/// The clearest step of the blocks, if its height stands out from how blocks scatter on both sides.
+/// The clearest step of the blocks, if its height exceeds the scatter of the blocks on both sides.
 pub fn step(blocks: &[Block]) -> Option<Step> {
     const SIDE: usize = 3;
     if blocks.len() < 2 * SIDE {
@@ -171,8 +173,8 @@ pub fn step(blocks: &[Block]) -> Option<Step> {
     let (left, right) = blocks.split_at(split);
     let (before_us, after_us) = (level(left), level(right));
     let rest = left.iter().map(|b| b.median_us - before_us).chain(right.iter().map(|b| b.median_us - after_us));
-    // The best of all splits always has some height, the more so the fewer blocks there are; the factor was chosen by
-    // courses of noise, of which about one in a hundred may pass.
+    // The best of all splits always has some height, and more of it the fewer blocks there are. The factor
+    // was calibrated on noise, about one course in a hundred of which may pass.
     let factor = 3.0 + 32.0 / blocks.len() as f64;
     let stands_out = (after_us - before_us).abs() > factor * scatter(rest);
     let first = right.first()?;
@@ -190,8 +192,8 @@ pub fn is_rather_a_step(blocks: &[Block], step: &Step, trend: &Trend) -> bool {
     blocks.iter().map(off_step).sum::<f64>() < blocks.iter().map(off_line).sum::<f64>()
 }
 
-/// Two levels, if a valley clearly parts them: each with a tenth of the inferences, 15 % apart, and far apart against
-/// their widths.
+/// Two levels, if a clear valley separates them: each with at least a tenth of the inferences, 15 % apart,
+/// and far apart relative to their widths.
 pub fn two_levels(latency: &LatencyStats) -> Option<TwoLevels> {
     const BINS: usize = 24;
     const MIN_SHARE: f64 = 0.1;
@@ -202,7 +204,7 @@ pub fn two_levels(latency: &LatencyStats) -> Option<TwoLevels> {
     let stride = samples.len().div_ceil(4096);
     let mut values: Vec<f64> = samples.iter().step_by(stride).map(|us| f64::from(*us).max(0.001).ln()).collect();
     values.sort_unstable_by(f64::total_cmp);
-    // The slowest and fastest fiftieth may be anything.
+    // The slowest and fastest 2 % may be anything.
     let cut = values.len() / 50;
     let values = &values[cut..values.len() - cut];
     let (low, high) = (*values.first()?, *values.last()?);
@@ -222,14 +224,14 @@ pub fn two_levels(latency: &LatencyStats) -> Option<TwoLevels> {
     };
     let smooth: Vec<f64> = (0..BINS).map(around).collect();
     let peak = |range: std::ops::Range<usize>| smooth[range].iter().copied().fold(0.0, f64::max);
-    // The deepest valley against the lower of the peaks beside it.
+    // The deepest valley relative to the lower of its neighbouring peaks.
     let valley = (1..BINS - 1)
         .map(|at| (at, smooth[at] / peak(0..at).min(peak(at + 1..BINS)).max(1e-9)))
         .min_by(|a, b| a.1.total_cmp(&b.1))?
         .0;
     let lower_peak = peak(0..valley).min(peak(valley + 1..BINS));
     let floor = smooth[valley];
-    // Half as many, and not by chance: three bins were put together.
+    // Less than half as many, and not by chance: each smoothed bin averages three.
     let clear = floor < 0.5 * lower_peak && 3.0 * (lower_peak - floor) > 3.0 * (3.0 * (lower_peak + floor)).sqrt();
     let edge = low + (valley as f64 + 0.5) / BINS as f64 * (high - low);
     let part = values.partition_point(|value| *value < edge);
@@ -244,8 +246,9 @@ pub fn two_levels(latency: &LatencyStats) -> Option<TwoLevels> {
     apart.then_some(TwoLevels { low_us: low.exp(), high_us: high.exp(), high_share })
 }
 
-/// Inferences per independent one: 1 if they are independent, more if neighbours correlate. From the means of
-/// batches against the samples (slow inferences are cut at p95); `None` below 100 inferences.
+/// Inferences per independent one: 1 if they are independent, more if neighbours correlate. Compares the
+/// variance of batch means with that of the samples (slow inferences are capped at p95); `None` below 100
+/// inferences.
 pub fn dependence(latency: &LatencyStats) -> Option<f64> {
     const BATCHES: usize = 25;
     let samples = latency.samples_us();
@@ -339,7 +342,7 @@ mod tests {
         let levels = two_levels(&stats(&two)).unwrap();
         assert!((levels.low_us - 1000.0).abs() < 30.0 && (levels.high_us - 2000.0).abs() < 60.0, "{levels:?}");
         assert!((levels.high_share - 0.3).abs() < 0.05, "{levels:?}");
-        // Squares of noise: one level, a long tail.
+        // Squared noise: one level with a long tail.
         let tail: Vec<f64> = steady(1000.0, 100.0, 400).iter().map(|us| 1000.0 + (us / 200.0).powi(4)).collect();
         assert_eq!(two_levels(&stats(&tail)), None);
     }
@@ -348,7 +351,7 @@ mod tests {
     fn neighbours_that_are_alike_count_less() {
         let noise = steady(0.0, 0.0, 0);
         assert_eq!(dependence(&stats(&noise)), None);
-        // A walk that forgets after about twenty inferences.
+        // A random walk that forgets after about twenty inferences.
         let mut level = 0.0;
         let walk: Vec<f64> = steady(1.0, 100.0, 2000)
             .iter()

@@ -1,14 +1,14 @@
-//! Energy of a run, from the battery's power.
+//! Energy use of a run, from the battery's power.
 
 use super::window::is_in;
 use crate::event::{Battery, DeviceKind};
 use crate::store::{Run, Store};
 use thiserror::Error;
 
-/// Counter of the battery's power, W; negative while discharging.
+/// Counter of battery power, W; negative while discharging.
 const POWER: &str = "battery.power";
 
-/// Minimum number of readings for a mean: fuel gauges report one per second or fewer.
+/// Minimum number of readings for a mean: fuel gauges report once per second or less.
 const MIN_READINGS: usize = 3;
 
 /// Energy of the clean phase, for the whole device including screen and radio.
@@ -16,13 +16,13 @@ const MIN_READINGS: usize = 3;
 pub struct Energy {
     /// Mean power over the phase, W.
     pub average_power_w: f64,
-    /// Power times the time of an inference, mJ.
+    /// Mean power times the time per inference, mJ.
     pub per_inference_mj: f64,
     /// Number of battery readings behind the mean.
     pub readings: usize,
 }
 
-/// Why there is no figure.
+/// Why there is no energy figure.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum NoEnergy {
@@ -39,7 +39,7 @@ pub enum NoEnergy {
     TooFew(usize),
 }
 
-/// Energy of a run, system-wide. Not while the device charges, unless the run's plan asks for it.
+/// System-wide energy of a run. Not available while the device charges, unless the run's plan asks for it.
 pub fn energy(store: &Store, run: &Run) -> Result<Energy, NoEnergy> {
     let device = store.device(&run.plan.device).filter(|device| device.kind == DeviceKind::Adb);
     let device = device.ok_or(NoEnergy::NoDevice)?;

@@ -3,27 +3,27 @@
 use crate::store::LatencyStats;
 use serde::Serialize;
 
-/// Latency summary, microseconds. Figures the samples do not support are absent.
+/// Latency summary, microseconds. Figures that the samples do not support are absent.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct LatencyFigures {
-    /// Samples they rest on.
+    /// Number of samples.
     pub samples: u64,
     /// Mean.
     pub mean: Option<f64>,
-    /// Percentiles.
+    /// Median.
     pub p50: Option<f64>,
-    /// 90 % are not slower.
+    /// 90th percentile.
     pub p90: Option<f64>,
-    /// 95 % are not slower.
+    /// 95th percentile.
     pub p95: Option<f64>,
-    /// 99 % are not slower.
+    /// 99th percentile.
     pub p99: Option<f64>,
     /// Largest.
     pub max: Option<f64>,
 }
 
 impl LatencyFigures {
-    /// Of these latencies.
+    /// The figures of these latencies.
     pub fn of(stats: &LatencyStats) -> Self {
         Self {
             samples: stats.count(),
@@ -37,7 +37,7 @@ impl LatencyFigures {
     }
 }
 
-/// All samples of `parts` as one distribution; the time between parts is not counted.
+/// All samples of `parts` as one distribution; time between parts is not counted.
 pub fn pooled<'a>(parts: impl IntoIterator<Item = &'a LatencyStats>) -> LatencyStats {
     let mut all = LatencyStats::default();
     parts.into_iter().for_each(|part| all.merge(part));

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a finding is about; also the order in which findings are told.
+/// What a finding is about; also the order in which findings are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingKind {
@@ -12,7 +12,7 @@ pub enum FindingKind {
     Constraint,
     /// Whether the figures can be trusted.
     Trust,
-    /// What bounds the run, or a layer of it.
+    /// What bounds the run, or one of its layers.
     Bound,
     /// Inferences far from the others.
     Outlier,
@@ -28,11 +28,11 @@ pub enum Severity {
     Info,
     /// Figures are worse, or less sure, than they could be.
     Warning,
-    /// Figures cannot be used as they are, or a constraint is missed.
+    /// Figures cannot be used as they are, or a constraint is not met.
     Problem,
 }
 
-/// An observation that a finding rests on.
+/// An observation that supports a finding.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Evidence {
     /// One sentence with its figures and their units.
@@ -47,31 +47,31 @@ pub struct Evidence {
 pub enum EvidencePlace {
     /// A row of the run's op table, from 0.
     Op(usize),
-    /// A counter; without a device it is one of this machine's.
+    /// A counter; without a device, one of this machine's.
     Counter {
         /// Device id.
         device: Option<String>,
         /// Counter id.
         id: String,
     },
-    /// A moment on the host's monotonic clock, microseconds.
+    /// A point in time on the host's monotonic clock, microseconds.
     Moment(u64),
 }
 
-/// What to change.
+/// A suggested change.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Advice {
-    /// What to do, in plain words.
+    /// What to do, in plain English.
     pub action: String,
     /// Why that helps.
     pub why: String,
-    /// What it takes.
+    /// How much effort it takes.
     pub effort: Effort,
     /// Commands or parts of configuration files, ready to copy.
     pub snippets: Vec<String>,
 }
 
-/// What a change takes; also the order in which equal gains are told.
+/// Effort of a change; also the order in which equal gains are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effort {
@@ -96,15 +96,14 @@ pub struct Finding {
     pub severity: Severity,
     /// One sentence.
     pub title: String,
-    /// Its evidence, the weightiest first; at least one.
+    /// Its evidence, strongest first; at least one.
     pub evidence: Vec<Evidence>,
     /// What to change, if anything.
     pub suggestion: Option<Advice>,
-    /// Time per inference that the change may save, microseconds: lowest and highest of the clean latency. `None` where
-    /// no bound is known.
-    /// None of a simulated run, whose times are those of the emulation.
+    /// Time per inference that the change may save, microseconds: lowest and highest, out of the clean
+    /// latency. `None` if no bound is known, and for a simulated run, whose times are those of the emulator.
     pub expected_gain_us: Option<[f64; 2]>,
-    /// The same as parts of an inference, 0 to 1; of a simulated run, parts of its simulated cycles.
+    /// The same as shares of an inference, 0 to 1; for a simulated run, shares of its simulated cycles.
     pub expected_gain_share: Option<[f64; 2]>,
     /// Names of the ops involved.
     pub ops: Vec<String>,
@@ -113,7 +112,8 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// What the change may save, in words: `100 µs to 300 µs, up to 30 %`. `micro` is what microseconds are called.
+    /// The possible saving in words: `100 µs to 300 µs, up to 30 %`. `micro` is the microseconds unit to
+    /// print.
     pub fn gain_text(&self, micro: &str) -> Option<String> {
         let time = |us: f64| crate::text::duration_with_micro(us, micro);
         let [_, most] = self.expected_gain_share?;
@@ -127,19 +127,19 @@ impl Finding {
 }
 
 impl Evidence {
-    /// An observation of the run as a whole.
+    /// An observation about the run as a whole.
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), at: None }
     }
 
-    /// An observation that can be seen at a place.
+    /// An observation that can be seen at a place in the views.
     pub fn at(text: impl Into<String>, place: EvidencePlace) -> Self {
         Self { text: text.into(), at: Some(place) }
     }
 }
 
 impl Finding {
-    /// A finding with its first observation; the rest is set by who makes it.
+    /// A finding with its first observation; the caller sets the other fields.
     pub fn new(
         id: &'static str,
         kind: FindingKind,
@@ -163,7 +163,7 @@ impl Finding {
     }
 }
 
-/// Orders findings for people: by kind, then severity, then the gain to expect, then the effort.
+/// Orders findings for display: by kind, then severity, then expected gain, then effort.
 pub(super) fn rank(findings: &mut [Finding]) {
     let gain = |finding: &Finding| finding.expected_gain_share.map_or(0.0, |[_, high]| high);
     let effort = |finding: &Finding| finding.suggestion.as_ref().map(|advice| advice.effort);

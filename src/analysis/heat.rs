@@ -1,19 +1,20 @@
-//! Whether a device was throttled: by cooling, by clock limits, or by heat that correlates with latency.
+//! Whether a device throttled, as shown by cooling states, clock limits, or heat that correlates with
+//! latency.
 
 use super::course::Block;
 use super::window::{Watched, watched};
 use crate::backends::Backend;
 use crate::store::{LatencyStats, Run, Store};
 
-/// Relative drop from which a clock limit counts.
+/// Relative drop from which a clock limit counts as lowered.
 const LIMIT_FALL: f64 = 0.05;
-/// Rank correlation from which latency correlates with a counter.
+/// Rank correlation above which latency correlates with a counter.
 const GOES_WITH: f64 = 0.8;
 /// Minimum number of blocks for a correlation.
 const MIN_PAIRS: usize = 8;
-/// Temperature rise that may matter, °C.
+/// Minimum temperature rise that may matter, °C.
 const MIN_RISE_CELSIUS: f64 = 3.0;
-/// Relative clock drop that may matter.
+/// Minimum relative clock drop that may matter.
 const MIN_FALL: f64 = 0.03;
 
 /// A counter that shows throttling.
@@ -24,16 +25,16 @@ pub struct HeldBack<'a> {
     pub since_us: u64,
     /// True if this was already so when measuring began.
     pub from_start: bool,
-    /// Value before.
+    /// Value before throttling.
     pub before: f64,
-    /// Value furthest from it, while measuring.
+    /// Most extreme value while measuring.
     pub after: f64,
-    /// True if it holds back what the run's backend uses.
+    /// True if it throttles hardware that the run's backend uses.
     pub concerns_backend: bool,
 }
 
-/// Counters that showed it while the run was measured (the clean phase or, before that, the run so far), earliest
-/// first.
+/// Counters that showed throttling while the run was measured (during the clean phase or, before that, the
+/// run so far), earliest first.
 pub fn held_back<'a>(store: &'a Store, run: &'a Run) -> Vec<HeldBack<'a>> {
     let (from_us, to_us) = measured_us(store, run);
     let mut found: Vec<HeldBack<'a>> =
@@ -42,32 +43,33 @@ pub fn held_back<'a>(store: &'a Store, run: &'a Run) -> Vec<HeldBack<'a>> {
     found
 }
 
-/// Those of [`held_back`] that count: throttling of parts other than the backend's counts only if inferences got
-/// slower.
+/// The subset of [`held_back`] that counts: throttling of hardware that the backend does not use counts only
+/// if inferences slowed down.
 pub fn that_count<'a>(store: &'a Store, run: &'a Run, slower: bool) -> Vec<HeldBack<'a>> {
     let mut held = held_back(store, run);
     held.retain(|held| held.concerns_backend || slower && !held.from_start);
     held
 }
 
-/// When the device began to hold something back that counts, host monotonic microseconds. There is one such moment, whoever
-/// tells it.
+/// When throttling that counts began, host monotonic microseconds. Every report of that moment uses this
+/// value.
 pub fn throttled_from_us(store: &Store, run: &Run, slower: bool) -> Option<u64> {
     that_count(store, run, slower).iter().map(|held| held.since_us).min().filter(|since_us| *since_us >= run.started_us)
 }
 
-/// A moment from which on a device was held back.
+/// A point from which a device was throttled.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ThrottlingMark {
     /// Host monotonic microseconds.
     pub since_us: u64,
-    /// The counter that says so.
+    /// The counter that shows it.
     pub label: String,
-    /// True if it holds back what the run's backend uses.
+    /// True if it throttles hardware that the run's backend uses.
     pub concerns_backend: bool,
 }
 
-/// When the device of a run was held back, and what says so; what concerns the backend first.
+/// When the run's device was throttled, and which counter shows it; counters that concern the backend come
+/// first.
 pub fn throttling_marks(store: &Store, run: &Run) -> Vec<ThrottlingMark> {
     let mark = |held: HeldBack<'_>| ThrottlingMark {
         since_us: held.since_us,
@@ -77,7 +79,7 @@ pub fn throttling_marks(store: &Store, run: &Run) -> Vec<ThrottlingMark> {
     held_back(store, run).into_iter().map(mark).collect()
 }
 
-/// True if any counter that could say so was read.
+/// True if any counter that could show throttling was read.
 pub fn can_tell(store: &Store, run: &Run) -> bool {
     watched(store, run)
         .any(|counter| (is_state(&counter.info().id) || is_limit(&counter.info().id)) && counter.series.count() > 0)
@@ -91,12 +93,12 @@ fn is_limit(id: &str) -> bool {
     id.starts_with("cpu.limit") || id == "gpu.freq.limit"
 }
 
-/// From the first to the last inference of any phase; while there is none, the run so far.
+/// From the first to the last inference of any phase; if there is none yet, the run so far.
 fn measured_us(store: &Store, run: &Run) -> (u64, u64) {
     let windows = [&run.first, &run.warmup, &run.clean, &run.detailed].into_iter().filter_map(LatencyStats::window_us);
     let (from, to) = windows.fold((u64::MAX, 0), |(from, to), window| (from.min(window.0), to.max(window.1)));
     let now_us = run.ended_us.unwrap_or_else(|| store.now_us());
-    // Values the device reports once a second may be up to a second late.
+    // Values that the device reports once a second may be up to a second late.
     if to == 0 { (run.started_us, now_us) } else { (from, (to + 1_000_000).min(now_us.max(to))) }
 }
 
@@ -109,7 +111,7 @@ fn one<'a>(run: &Run, counter: Watched<'a>, from_us: u64, to_us: u64) -> Option<
     let values = counter.values(run.started_us.min(from_us), to_us);
     let first = values.first()?;
     let before = values.iter().take_while(|(t_us, _)| *t_us <= from_us).last().unwrap_or(first).1;
-    // A constant limit may be the maker's policy; one that drops under load is heat.
+    // A constant limit may be the manufacturer's policy; one that drops under load is heat.
     let worse = |value: f64| if state { value > before } else { value < before * (1.0 - LIMIT_FALL) };
     let from_start = state && before > 0.0;
     let mut measured = values.iter().filter(|(t_us, _)| *t_us >= from_us);
@@ -121,7 +123,7 @@ fn one<'a>(run: &Run, counter: Watched<'a>, from_us: u64, to_us: u64) -> Option<
     Some(HeldBack { counter, since_us, from_start, before, after, concerns_backend })
 }
 
-/// True if a counter of cooling or limits is about what the backend computes on.
+/// True if a cooling or limit counter belongs to hardware that the backend computes on.
 fn concerns(backend: Backend, id: &str) -> bool {
     let any = |words: &[&str]| words.iter().any(|word| id.contains(word));
     match backend {
@@ -139,13 +141,13 @@ pub struct GoesWith<'a> {
     pub counter: Watched<'a>,
     /// Rank correlation, -1 to 1.
     pub correlation: f64,
-    /// Its value over the first quarter of the blocks.
+    /// Mean over the first quarter of the blocks.
     pub first: f64,
-    /// Its value over the last quarter.
+    /// Mean over the last quarter.
     pub last: f64,
 }
 
-/// The temperature rising, or clock falling, that correlates best with rising latency.
+/// The rising temperature or falling clock that correlates best with rising latency.
 pub fn slows_with<'a>(store: &'a Store, run: &'a Run, blocks: &[Block]) -> Option<GoesWith<'a>> {
     let candidates = watched(store, run).filter_map(|counter| {
         let id = counter.info().id.as_str();

@@ -1,4 +1,5 @@
-//! Whether a run was measured like a published figure, and what may explain the gap. The conditions are data.
+//! Whether a run was measured the way a published figure was, and what may explain the gap. The conditions
+//! are data.
 
 use super::compare::{Arithmetic, graph_facts};
 use crate::backends::Backend;
@@ -15,7 +16,7 @@ pub enum State {
     Met,
     /// It does not.
     NotMet,
-    /// The session does not report it.
+    /// The session does not show it.
     CannotTell,
     /// It does not apply to this run.
     DoesNotApply,
@@ -26,15 +27,15 @@ pub enum State {
 pub struct Condition {
     /// Stable id.
     pub id: &'static str,
-    /// What is requested.
+    /// What the procedure requires.
     pub text: &'static str,
     /// Whether it holds.
     pub state: State,
-    /// What was seen.
+    /// What was observed.
     pub observed: String,
-    /// The effect of missing it, if known.
+    /// Known effect of not meeting it.
     pub worth: Option<&'static str>,
-    /// The same as a range, per cent of latency, if quantified.
+    /// The same as a range, per cent of latency, if it has been quantified.
     pub worth_percent: Option<[f64; 2]>,
     /// Where the condition comes from.
     pub source: &'static str,
@@ -43,33 +44,33 @@ pub struct Condition {
 /// A run compared with a published procedure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LikeReport {
-    /// Whose.
+    /// Whose procedure.
     pub like: Like,
-    /// Percentile that is published.
+    /// The published percentile.
     pub percent: f64,
-    /// Its value, microseconds; `None` below the samples it needs.
+    /// Its value in this run, microseconds; `None` with fewer samples than it needs.
     pub figure_us: Option<f64>,
     /// The conditions.
     pub conditions: Vec<Condition>,
-    /// Against the published figure, if one was given.
+    /// Difference from the published figure, if one was given.
     pub gap: Option<Gap>,
 }
 
-/// A difference to a published figure.
+/// A difference from a published figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Gap {
     /// The published figure, microseconds.
     pub published_us: f64,
-    /// This run against it, per cent; positive is slower.
+    /// This run relative to it, per cent; positive is slower.
     pub percent: f64,
     /// True if the published figure lies in this run's 95 % interval.
     pub within_noise: bool,
-    /// Ids of conditions that do not hold, or may not, and are known to cost time; the weightiest first.
+    /// Ids of conditions that are not, or may not be, met and are known to cost time; largest effect first.
     pub explained_by: Vec<&'static str>,
 }
 
 impl LikeReport {
-    /// Conditions that are met, and those that apply.
+    /// Number of conditions met, and number that apply.
     pub fn met(&self) -> (usize, usize) {
         let count = |wanted: &dyn Fn(State) -> bool| self.conditions.iter().filter(|at| wanted(at.state)).count();
         (count(&|state| state == State::Met), count(&|state| state != State::DoesNotApply))
@@ -102,7 +103,7 @@ const FAQ: &str = "Qualcomm AI Hub FAQ";
 const HTP: &str = "Qualcomm's HTP backend documentation";
 const MLPERF: &str = "MLPerf Inference rules, single stream";
 
-/// Possible explanations of a gap are ordered by weight.
+/// Possible explanations of a gap, ordered by weight.
 const AIHUB: [Rule; 7] = [
     Rule::new("device", "a device, no emulation", FAQ, device).worth("only figures from a device are comparable"),
     Rule::new("burst", "performance profile burst", HTP, burst)
@@ -131,7 +132,8 @@ const MLPERF_RULES: [Rule; 7] = [
     Rule::new("data", "inputs from the benchmark's data set, and its accuracy run passed", MLPERF, data),
 ];
 
-/// The run compared with the published procedure of its plan. `None` without one, or if it has not ended.
+/// Compares the run with the published procedure of its plan. `None` if it has none, or the run has not
+/// ended.
 pub fn like(store: &Store, run: &Run) -> Option<LikeReport> {
     let like = run.plan.mode.like.filter(|_| run.is_ended())?;
     let (rules, percent) = match like {
@@ -181,7 +183,7 @@ fn device(store: &Store, run: &Run) -> (State, String) {
     met_if(device.is_some_and(|device| device.kind == DeviceKind::Adb || device.soc.is_some()), what)
 }
 
-/// The outcome of a setting, by the end of its key and its value.
+/// The state of a setting, found by the end of its key, and its value.
 fn setting(run: &Run, name: &str, value: &[&str]) -> (State, String) {
     let named = |key: &str| key.replace('-', "_").ends_with(name);
     let found =
@@ -202,7 +204,7 @@ fn burst(_: &Store, run: &Run) -> (State, String) {
 }
 
 fn relaxed(_: &Store, run: &Run) -> (State, String) {
-    // For a graph without ops, as from a context binary, only the edges are known.
+    // For a graph without ops, such as one from a context binary, only the inputs and outputs are known.
     let arithmetic = run.graph().filter(|graph| !graph.ops.is_empty()).map(|graph| graph_facts(graph).arithmetic);
     if let Some(fixed @ (Arithmetic::Int8 | Arithmetic::Int16)) = arithmetic {
         return (State::DoesNotApply, format!("the graph computes in {}", fixed.label()));
@@ -244,7 +246,7 @@ fn enough_samples(_: &Store, run: &Run) -> (State, String) {
 
 fn long_enough(_: &Store, run: &Run) -> (State, String) {
     let span_us = run.clean.span_us();
-    // qnn-net-run's rounds lose some inferences of the last one.
+    // qnn-net-run's rounds lose a few inferences of the last one.
     met_if(span_us >= 59.9e6, format!("{} of inferences", duration_text(span_us)))
 }
 

@@ -11,40 +11,40 @@ const MIN_READINGS: usize = 3;
 
 /// CPU use during the clean phase.
 pub struct Load<'a> {
-    /// Cores kept busy by everything.
+    /// Cores kept busy by all processes.
     pub busy_cores: f64,
     /// Cores kept busy by the process that ran the model.
     pub own_cores: f64,
-    /// Cores there are.
+    /// Number of cores.
     pub cores: f64,
-    /// Readings it rests on.
+    /// Number of readings.
     pub readings: usize,
-    /// The counter.
+    /// The counter of busy cores.
     pub busy: Watched<'a>,
 }
 
 impl Load<'_> {
-    /// Cores kept busy by others.
+    /// Cores kept busy by other processes.
     pub fn others(&self) -> f64 {
         (self.busy_cores - self.own_cores).max(0.0)
     }
 
-    /// What others took, in a sentence.
+    /// What other processes took, in one sentence.
     pub fn text(&self) -> String {
         let (others, cores, percent) = (self.others(), self.cores, self.share() * 100.0);
         format!("other processes kept {others:.1} of {cores:.0} cores busy ({percent:.0} %)")
     }
 
-    /// Share of the machine used by others, 0 to 1.
+    /// Share of the machine used by other processes, 0 to 1.
     pub fn share(&self) -> f64 {
         self.others() / self.cores.max(1.0)
     }
 }
 
-/// Share used by others from which a CPU run no longer reflects an idle machine.
+/// Share used by other processes above which a CPU run no longer reflects an idle machine.
 pub(super) const TOO_MUCH: f64 = 0.3;
 
-/// Reports that other processes used the CPU the run needed, if so.
+/// Whether other processes used the CPU that the run needed, as a sentence.
 pub fn crowded(store: &Store, run: &Run) -> Option<String> {
     let load = load(store, run).ok().filter(|load| load.share() >= TOO_MUCH)?;
     (run.plan.backend == Backend::Cpu).then(|| load.text())

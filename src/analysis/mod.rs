@@ -64,7 +64,8 @@ pub fn findings(store: &Store, run: &Run) -> Vec<Finding> {
     findings
 }
 
-/// Drops findings that another one covers better: of those from the same readings, the more informative one stays.
+/// Drops findings that another one covers better: of several based on the same readings, the most informative
+/// one stays.
 fn told_once(findings: &mut Vec<Finding>) {
     const AGAIN: [(&str, &str); 6] = [
         ("trust.throttled", "bound.thermal-throttling"),
@@ -81,7 +82,7 @@ fn told_once(findings: &mut Vec<Finding>) {
     }
 }
 
-/// True for temperatures that follow the work: not the battery's and the modem's, which have other causes.
+/// True for temperatures that follow the workload: not the battery's or the modem's, which have other causes.
 pub fn is_heat(id: &str) -> bool {
     let parts =
         ["thermal.npu", "thermal.cpu", "thermal.gpu", "thermal.memory", "thermal.skin", "gpu.temp", "host.temp.max"];

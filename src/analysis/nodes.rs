@@ -1,13 +1,13 @@
-//! Where the nodes of an ONNX model ran: whether QNN ran the model at all, and the cost of the nodes on the CPU.
+//! Placement of an ONNX model's nodes: whether QNN ran the model at all, and what the nodes on the CPU cost.
 
 use super::{Advice, Effort, Evidence, Finding, FindingKind, Severity};
 use crate::event::{NodePlacement, NodeProvider, NodesPlaced};
 use crate::store::Run;
 use crate::text::duration_text;
 
-/// Nodes that are named.
+/// Nodes named in a finding.
 const NAMED: usize = 5;
-/// Share of an inference from which partition borders are reported.
+/// Share of an inference above which partition borders are reported.
 const MUCH: f64 = 0.1;
 
 /// Findings about a run's placement.
@@ -19,18 +19,18 @@ pub fn findings(run: &Run) -> Vec<Finding> {
     [fallback(run, placed), borders(run, placed)].into_iter().flatten().collect()
 }
 
-/// Mean times of an inference from ONNX Runtime's own profile, microseconds.
+/// Mean times per inference from ONNX Runtime's own profile, microseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NodeTimes {
     /// Nodes on the CPU.
     pub cpu_us: f64,
-    /// Borders of partitions.
+    /// Partition borders.
     pub borders_us: f64,
-    /// Everything.
+    /// The whole inference.
     pub all_us: f64,
 }
 
-/// The times behind a placement; `None` if not profiled.
+/// The times behind a placement; `None` if the run was not profiled.
 pub fn node_times(placed: &NodesPlaced) -> Option<NodeTimes> {
     let cpu = placed.nodes.iter().filter(|node| node.provider == NodeProvider::Cpu);
     let cpu_us: f64 = cpu.filter_map(|node| node.time_us).sum();
@@ -47,7 +47,7 @@ fn on_cpu(placed: &NodesPlaced) -> Vec<&NodePlacement> {
     nodes
 }
 
-/// Reasons with their number of nodes, the most frequent first.
+/// Reasons with their nodes, the most frequent first.
 fn reasons(nodes: &[&NodePlacement]) -> Vec<(String, Vec<String>)> {
     let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
     for node in nodes {
@@ -148,8 +148,8 @@ fn fallback(run: &Run, placed: &NodesPlaced) -> Option<Finding> {
     let mut finding = Finding::new("placement.fallback", FindingKind::Placement, severity, title, evidence);
     finding.ops = nodes.iter().map(|node| node.node.clone()).collect();
     finding.suggestion = advice(&nodes);
-    // At most their time and the borders between partitions, of which one would remain; QNN's own time for them is
-    // unknown.
+    // At most their own time plus the borders between partitions, one of which would remain. How long QNN
+    // would take for these nodes is unknown.
     if let Some((times, mean_us)) = times.zip(run.service().mean_us()) {
         let kept = times.borders_us / parts.max(1) as f64;
         let high = ((times.cpu_us + times.borders_us - kept) / times.all_us).clamp(0.0, 1.0);
@@ -236,7 +236,7 @@ mod tests {
         };
         let nodes = vec![node("q", NodeProvider::Qnn, 400.0), node("h", NodeProvider::Cpu, 200.0)];
         let found = told(nodes, vec![part("p", 400.0, 350.0), part("r", 400.0, 250.0)], None);
-        // 200 of 1000 us on the processor; 200 at borders, of which one of two stays: at most 300 of 1000 us.
+        // 200 of 1000 us on the CPU, and 200 us at two borders, one of which remains: at most 300 of 1000 us.
         let fallback = found.iter().find(|finding| finding.id == "placement.fallback").unwrap();
         assert!(
             fallback.title.starts_with("1 of 2 nodes fell back to the CPU, 20 % of an inference"),

@@ -1,4 +1,4 @@
-//! Inferences far from the others, with the surrounding counters and log lines.
+//! Outliers among the inferences, with the counters and log lines around them.
 
 use super::window::watched;
 use super::{Evidence, EvidencePlace, Finding, FindingKind, Severity};
@@ -7,41 +7,41 @@ use crate::store::{Run, Store};
 use crate::text::{counted, duration_text};
 use serde::Serialize;
 
-/// Minimum number of inferences for a median reliable enough to call one an outlier.
+/// Minimum number of inferences for a median reliable enough to tell outliers by.
 const MIN_SAMPLES: u64 = 20;
-/// Outliers kept, slowest first; all are counted.
+/// Outliers kept, slowest first; all of them are counted.
 const KEPT: usize = 20;
 /// Time before and after an outlier that counts as its surroundings, microseconds.
 const AROUND_US: u64 = 500_000;
 /// Log lines kept with an outlier.
 const LINES: usize = 20;
-/// Share of all inferences from which outliers are not rare.
+/// Share of all inferences above which outliers are not rare.
 const MANY: f64 = 0.01;
-/// Fewer outliers than this are single events, whatever their share of a short run.
+/// Fewer outliers than this are isolated events, whatever their share of a short run.
 const FEW: u64 = 3;
-/// A counter moved if it changed by this share of its range in the session.
+/// A counter counts as moved if it changed by this share of its range in the session.
 const MOVED: f64 = 0.25;
 
 /// A counter around an outlier.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Around {
-    /// Device id; `None`: this machine.
+    /// Device id; `None` for this machine.
     pub device: Option<String>,
     /// Counter id.
     pub id: String,
-    /// Label for people.
+    /// Human-readable label.
     pub label: String,
     /// Unit of the values.
     pub unit: String,
     /// Mean over the half second before.
     pub before: Option<f64>,
-    /// Mean from its start to half a second after its end: counters describe the time before a reading.
+    /// Mean from its start to half a second after its end: a counter's reading covers the time before it.
     pub during: Option<f64>,
     /// The change as a share of the counter's range in the session, 0 to 1.
     pub change: f64,
 }
 
-/// A line of the log around an outlier.
+/// A log line around an outlier.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LineAround {
     /// Host monotonic microseconds.
@@ -65,22 +65,23 @@ pub struct Outlier {
     pub counters: Vec<Around>,
     /// Log lines around it, oldest first.
     pub logs: Vec<LineAround>,
-    /// True if single readings or lines of that time are no longer in memory; the session file has them.
+    /// True if individual readings or lines of that time are no longer in memory; the session file still has
+    /// them.
     pub surroundings_gone: bool,
 }
 
 /// All outliers of the clean phase.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outliers {
-    /// What was requested.
+    /// The limit requested.
     pub limit: OutlierLimit,
     /// Median of the clean phase, microseconds.
     pub median_us: f64,
-    /// The limit beyond which an inference is an outlier, microseconds.
+    /// Latency above which an inference is an outlier, microseconds.
     pub limit_us: f64,
-    /// How many there are.
+    /// Total number of outliers.
     pub count: u64,
-    /// The slowest of them, slowest first.
+    /// The slowest ones, slowest first.
     pub kept: Vec<Outlier>,
 }
 
@@ -91,7 +92,7 @@ impl Around {
     }
 }
 
-/// Inferences of the clean phase beyond the limit of the run's plan; `None` while there are too few to judge.
+/// Inferences of the clean phase above the limit of the run's plan; `None` while there are too few to judge.
 pub fn outliers(store: &Store, run: &Run) -> Option<Outliers> {
     if run.clean.count() < MIN_SAMPLES {
         return None;
@@ -121,7 +122,7 @@ pub fn limit_not_supported(run: &Run) -> Option<String> {
                 clippy::cast_sign_loss,
                 reason = "positive, saturating is right"
             )]
-            // A tolerance for 100 - 99.9 and the like.
+            // Tolerance for rounding errors such as that of 100 - 99.9.
             let beyond = (100.0 / (100.0 - percent) - 1e-6).ceil() as u64;
             beyond.max(MIN_SAMPLES)
         }
@@ -175,7 +176,7 @@ fn one(store: &Store, run: &Run, index: u64, start_us: u64, latency_us: f64) -> 
     Outlier { index, start_us, latency_us, counters, logs: logs.collect(), surroundings_gone: gone }
 }
 
-/// The finding about outliers, or about a limit that could not be judged. None for an emulation.
+/// The finding about outliers, or about a limit that could not be judged. None for an emulator.
 pub(super) fn finding(run: &Run, outliers: Option<&Outliers>) -> Option<Finding> {
     let Some(outliers) = outliers else {
         let text = limit_not_supported(run).filter(|_| run.is_ended() && !run.plan.simulated)?;
@@ -185,7 +186,7 @@ pub(super) fn finding(run: &Run, outliers: Option<&Outliers>) -> Option<Finding>
     };
     let worst = outliers.kept.first().filter(|_| !run.plan.simulated)?;
     let share = outliers.count as f64 / run.clean.count() as f64;
-    // Every run exceeds a percentile by its share.
+    // Every run exceeds a percentile by the corresponding share.
     let by_median = matches!(outliers.limit, OutlierLimit::TimesMedian(_));
     let many = by_median && share > MANY && outliers.count >= FEW;
     let severity = if many { Severity::Warning } else { Severity::Info };
@@ -216,7 +217,7 @@ pub(super) fn finding(run: &Run, outliers: Option<&Outliers>) -> Option<Finding>
     Some(Finding::new("outlier.slow-inferences", FindingKind::Outlier, severity, title, evidence))
 }
 
-/// The counter that changed the same way with most of the outliers, if one did with at least half of three or more.
+/// The counter that moved the same way with at least half of the outliers kept, if there are three or more.
 fn common(outliers: &Outliers) -> Option<Evidence> {
     let mut moved: Vec<(&Around, i32, usize)> = Vec::new();
     for around in outliers.kept.iter().flat_map(|outlier| &outlier.counters).filter(|around| around.moved()) {
@@ -330,7 +331,7 @@ mod tests {
 
     #[test]
     fn surroundings_that_have_gone_are_told() {
-        // Ten readings a second: the first ones of a long run are gone at its end.
+        // Ten readings per second: the first ones of a long run have been dropped by its end.
         let seconds = SERIES_CAPACITY / 10 + 60;
         let store = Made::on_phone(Backend::Htp)
             .clean(with_slow(seconds * 100, &[500, seconds * 100 - 500]))

@@ -1,35 +1,35 @@
-//! How fast ops compute and move data, against the best that was seen on the same backend.
+//! How fast ops compute and move data, relative to the best rate seen on the same backend.
 
 use crate::store::{Run, Store};
 
-/// Ops shorter than this tell no best figure: their times are whole microseconds or noise, microseconds.
+/// Ops shorter than this, in microseconds, set no best rate: their times are whole microseconds or noise.
 const MIN_BEST_US: f64 = 5.0;
-/// Ops with figures that a best one is taken from, at least.
+/// Minimum number of ops with figures for a best rate.
 const MIN_OPS: usize = 4;
 
 /// What an op achieved.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Achieved {
-    /// Multiply-accumulates a second, billions; `None` where the op has none or their number is unknown.
+    /// Multiply-accumulates per second, billions; `None` if the op has none or their number is unknown.
     pub gmac_per_s: Option<f64>,
-    /// Bytes a second if every tensor moves once, billions; `None` where a size is unknown.
+    /// Bytes per second if every tensor moves once, billions; `None` if a size is unknown.
     pub gb_per_s: Option<f64>,
-    /// The larger of both as a part of the best seen on the backend, 0 to 1 and rarely more.
+    /// The larger of both relative to the best seen on the backend, 0 to 1 and rarely more.
     pub of_best: Option<f64>,
 }
 
-/// Figures of all rows of the op table.
+/// Achieved rates of all rows of the op table.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Roofline {
     /// Best of all ops on this backend and device in this session, GMAC/s.
     pub best_gmac_per_s: Option<f64>,
-    /// The same for bytes, GB/s.
+    /// The same for data, GB/s.
     pub best_gb_per_s: Option<f64>,
-    /// By row of the op table; `None` where the row has no time or no graph op.
+    /// By row of the op table; `None` if the row has no time or no graph op.
     pub rows: Vec<Option<Achieved>>,
 }
 
-/// The roofline of a run. Of a simulated run there is none: cycles of the emulation are no times.
+/// The roofline of a run; empty for a simulated one, since cycles of an emulation are not times.
 pub fn roofline(store: &Store, run: &Run) -> Roofline {
     let mut rows = achieved(run);
     let alike = |other: &&Run| other.plan.backend == run.plan.backend && other.plan.device == run.plan.device;
@@ -62,7 +62,8 @@ pub fn roofline(store: &Store, run: &Run) -> Roofline {
     Roofline { best_gmac_per_s, best_gb_per_s, rows }
 }
 
-/// Mean time of a row, microseconds; `None` where it was not measured or nothing is left of it (fused into another).
+/// Mean time of a row, microseconds; `None` if it was not measured or the op has no time left (fused into
+/// another).
 pub(super) fn op_us(run: &Run, row: usize) -> Option<f64> {
     if run.plan.simulated {
         return None;
@@ -76,7 +77,7 @@ fn achieved(run: &Run) -> Vec<Option<Achieved>> {
     let one = |row: usize| {
         let us = run.ops.stats().get(row)?.mean()? * factor?;
         let op = run.op(row).filter(|_| us > 0.0)?;
-        // A billion a second is a thousand a microsecond.
+        // A billion per second is a thousand per microsecond.
         let per_s = |amount: u64| (amount > 0).then(|| amount as f64 / us / 1000.0);
         let (gmac_per_s, gb_per_s) = (op.macs.and_then(per_s), op.bytes_moved.and_then(per_s));
         Some(Achieved { gmac_per_s, gb_per_s, of_best: None })

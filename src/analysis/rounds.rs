@@ -1,4 +1,4 @@
-//! Runs that were made in turns: the rounds of one plan together, and whether they drift.
+//! Interleaved runs: all rounds of one plan taken together, and whether they drift.
 
 use super::figures::{LatencyFigures, pooled};
 use crate::event::Member;
@@ -12,39 +12,41 @@ pub struct Rounds {
     pub device: String,
     /// Backend.
     pub backend: &'static str,
-    /// Its place among the plans that took turns.
+    /// Index of the plan among the interleaved ones.
     pub group: u32,
-    /// True where the backend only emulates the hardware.
+    /// True if the backend only emulates the hardware.
     pub simulated: bool,
-    /// Rounds that were requested.
+    /// Rounds requested.
     pub asked: u32,
-    /// The rounds that were made.
+    /// Rounds completed.
     pub rounds: Vec<Round>,
     /// Latencies of all rounds as one distribution, microseconds.
     pub latency_us: LatencyFigures,
-    /// Median of the last round against that of the first, per cent; `None` below two rounds with figures.
+    /// Median of the last round relative to the first, per cent; `None` with fewer than two rounds that have
+    /// figures.
     pub drift_percent: Option<f64>,
-    /// Largest median of a round against the smallest, per cent.
+    /// Largest median of a round relative to the smallest, per cent.
     pub spread_percent: Option<f64>,
 }
 
-/// One of them.
+/// One round.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Round {
     /// The run.
     pub run: u32,
     /// Clean inferences.
     pub samples: u64,
-    /// Their median, microseconds.
+    /// Their median latency, microseconds.
     pub p50_us: Option<f64>,
 }
 
-/// The groups of interleaved runs in the order of their first runs.
+/// The groups of interleaved runs, in the order of their first runs.
 pub fn interleaved(store: &Store) -> Vec<Rounds> {
     groups(store, |run| run.plan.mode.repeat).iter().map(|runs| rounds(runs)).collect()
 }
 
-/// The clean latencies of all rounds of the plan that `run` is one of; those of the run alone if it was not repeated.
+/// The clean latencies of all rounds of the plan that `run` belongs to; only the run's own if it was not
+/// repeated.
 pub fn clean_of_all_rounds(store: &Store, run: &Run) -> LatencyStats {
     let all = groups(store, |run| run.plan.mode.repeat);
     match all.iter().find(|group| group.iter().any(|member| member.id == run.id)) {
@@ -53,8 +55,8 @@ pub fn clean_of_all_rounds(store: &Store, run: &Run) -> LatencyStats {
     }
 }
 
-/// Runs that belong together, by what `member` says of each. An index that does not go up begins a group again, as it does
-/// when the same is asked for again.
+/// Runs grouped by what `member` returns for each. An index that does not increase starts a new group, as
+/// when the same request is made again.
 pub(super) fn groups(store: &Store, member: impl Fn(&Run) -> Option<Member>) -> Vec<Vec<&Run>> {
     let mut open: Vec<(Member, Vec<&Run>)> = Vec::new();
     for run in store.runs() {
@@ -136,7 +138,7 @@ mod tests {
         assert_eq!((sets[0].latency_us.samples, sets[0].latency_us.mean), (20, Some(1100.0)));
         assert!((sets[0].drift_percent.unwrap() - 20.0).abs() < 0.2 && sets[1].drift_percent == Some(0.0));
         assert_eq!(clean_of_all_rounds(&feed.store, &feed.store.runs()[3]).count(), 20);
-        // The same asked for again is another group, also where the first one was cut short.
+        // Repeating the request starts a new group, even if the first one was cut short.
         feed.start(round(0, 0));
         assert_eq!(interleaved(&feed.store).len(), 3);
     }

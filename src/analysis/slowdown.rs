@@ -1,4 +1,4 @@
-//! When a run over time became slower for good, and what went with it.
+//! When a sustained run slowed down for good, and what coincided with it.
 
 use super::figures::LatencyFigures;
 use super::load::Load;
@@ -7,76 +7,77 @@ use crate::store::Run;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Slower than the best of the beginning by this much is slower; medians of a steady state differ by less.
+/// Ratio to the best window at the start above which a window is slower; medians of a steady state differ by
+/// less.
 pub(super) const SLOWER: f64 = 1.05;
-/// A slowdown lasts for so many windows, or to the end; a steady state has as many at least.
+/// A slowdown lasts this many windows, or until the end; a steady state has at least as many.
 pub(super) const LASTING: usize = 3;
-/// A clock this far below where it was has fallen.
+/// A clock below this fraction of its earlier value has dropped.
 const FALLEN: f64 = 0.95;
-/// A rise of temperature that counts, °C.
+/// Minimum significant temperature rise, °C.
 const WARMER: f64 = 5.0;
-/// A rise of the processor's use that counts, per cent of all cores.
+/// Minimum significant rise in CPU use, percentage points of all cores.
 const BUSIER: f64 = 10.0;
-/// From this use on all cores are taken, and more load no longer shows as a rise, per cent.
+/// CPU use above which all cores are taken and more load no longer shows as a rise, per cent.
 const FULL: f64 = 95.0;
-/// Part of the machine taken by others that matters.
+/// Minimum significant share of the machine taken by other processes.
 const OTHERS: f64 = 0.1;
-/// Findings that tell of the same where they are there: the slowdown is told with the first of them.
+/// Findings that describe the same thing: the slowdown is reported with the first one present.
 const SAME: [&str; 4] = ["bound.thermal-throttling", "trust.throttled", "trust.drift", "trust.level-shift"];
-/// Those of them that tell of heat.
+/// Number of entries at the start of `SAME` that are about heat.
 const HEAT: usize = 2;
 
 /// A stretch of the run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Window {
-    /// Its start, from the first clean inference on, seconds.
+    /// Start, in seconds from the first clean inference.
     pub from_s: f64,
-    /// Latencies of the inferences that were to start in it, microseconds.
+    /// Latencies of the inferences scheduled to start in it, microseconds.
     pub latency_us: LatencyFigures,
     /// Hottest sensor, mean over the window, °C.
     pub temperature_c: Option<f64>,
-    /// Clocks and their limits by counter id, means, MHz.
+    /// Mean clocks and clock limits by counter id, MHz.
     pub clocks_mhz: BTreeMap<String, f64>,
-    /// Use of all processor cores by everything, mean over the window, per cent.
+    /// CPU use of all cores by all processes, mean over the window, per cent.
     pub cpu_busy_percent: Option<f64>,
 }
 
-/// The moment from which on inferences take longer.
+/// The point from which inferences take longer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Slowdown {
-    /// Start of the first slow window, from the first clean inference on, seconds.
+    /// Start of the first slow window, in seconds from the first clean inference.
     pub after_s: f64,
-    /// Median from there on against the best of the beginning, per cent more.
+    /// Increase of the median from there on over the best at the start, per cent.
     pub percent: f64,
-    /// What went with it.
+    /// What coincided with it.
     pub cause: Cause,
-    /// When the device began to hold something back, from the first clean inference on, seconds; 0 where it did so before.
-    /// The latency may follow later. Null where no counter says so, or where throttling is not the cause.
+    /// When the device began to throttle, in seconds from the first clean inference; 0 if it already was.
+    /// Latency may follow later. Null if no counter shows it, or throttling is not the cause.
     pub throttled_from_s: Option<f64>,
-    /// The observations, each in a sentence.
+    /// The observations, one sentence each.
     pub evidence: Vec<String>,
-    /// What could not be read, so that it may be the cause unseen.
+    /// What could not be read and may therefore be the hidden cause.
     pub not_read: Vec<&'static str>,
 }
 
-/// What went with a slowdown.
+/// What coincided with a slowdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// Clocks fell while it was warm or became warmer: throttling.
+    /// Clocks dropped while the device was warm or warming up: throttling.
     Throttling,
-    /// Other processes took the processor.
+    /// Other processes took the CPU.
     Contention,
-    /// Clocks fell; no temperature tells why.
+    /// Clocks dropped; no temperature explains it.
     Clocks,
-    /// It became warmer; no clock that can be read fell.
+    /// The device got warmer; no readable clock dropped.
     Warmth,
-    /// Nothing that can be read went with it.
+    /// Nothing readable coincided with it.
     Unknown,
 }
 
 impl Cause {
-    /// Words for people.
+    /// Human-readable name.
     pub fn text(self) -> &'static str {
         match self {
             Self::Throttling => "throttling",
@@ -89,7 +90,7 @@ impl Cause {
 }
 
 impl Slowdown {
-    /// The slowdown in a sentence.
+    /// The slowdown in one sentence.
     pub fn text(&self) -> String {
         let (after, percent, cause) = (moment(self.after_s), self.percent, self.cause.text());
         let onset = match self.throttled_from_s {
@@ -101,12 +102,12 @@ impl Slowdown {
     }
 }
 
-/// A moment of a run: `12.5 s`, `3 min`.
+/// A point in a run: `12.5 s`, `3 min`.
 pub fn moment(seconds: f64) -> String {
     if seconds < 120.0 { format!("{seconds:.1} s") } else { format!("{:.0} min", seconds / 60.0) }
 }
 
-/// The slowdown, if there is one; `load` is asked for only then.
+/// The slowdown, if there is one; `load` is only called in that case.
 pub(super) fn slowdown<'a>(
     medians: &[Option<f64>],
     windows: &[Window],
@@ -135,7 +136,7 @@ pub(super) fn slowdown<'a>(
     })
 }
 
-/// What changed from the fast window to the slow ones.
+/// What changed between the fast window and the slow ones.
 #[derive(Default)]
 struct Seen {
     clocks_fell: bool,
@@ -148,7 +149,7 @@ struct Seen {
 impl Seen {
     fn between(fast: &Window, slow: &[Window], load: Option<&Load<'_>>) -> Self {
         let mut seen = Self::default();
-        // What was read and did not change; worth telling where nothing else was found.
+        // Readings that did not change; reported only if nothing else was found.
         let mut unchanged = Vec::new();
         if let Some(unchanged_clocks) = seen.clocks(fast, slow) {
             unchanged.push(unchanged_clocks);
@@ -191,13 +192,13 @@ impl Seen {
         (read > 0 && !self.clocks_fell).then(|| "no sampled clock fell by 5 %".to_owned())
     }
 
-    /// Takes the processor's use before and after; the run's own part of it is the same all the time.
+    /// Compares CPU use before and after; the run's own share of it is constant.
     fn load(&mut self, (before, now): (f64, f64), load: Option<&Load<'_>>) -> Option<String> {
         let others = load.filter(|load| load.share() >= OTHERS).map(|load| {
             format!("other processes kept {:.1} of {:.0} cores busy over the run", load.others(), load.cores)
         });
         let full = now >= FULL && others.is_some();
-        // A rise that is known to be the run's own is no load of others.
+        // A rise known to be the run's own is not load from other processes.
         let rise = now - before >= BUSIER && (load.is_none() || others.is_some());
         if rise || full {
             self.contended = true;
@@ -231,8 +232,8 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// Tells the slowdown of a run over time among its findings: with the one that tells of it already, or as one of its own.
-/// How even an emulation runs says nothing.
+/// Adds the slowdown of a sustained run to its findings: to the one that already describes it, or as a
+/// finding of its own. How steadily an emulator runs says nothing.
 pub(super) fn tell(run: &Run, slow: Option<&Slowdown>, findings: &mut Vec<Finding>) {
     let slow = slow.filter(|_| !run.plan.simulated);
     let Some((slow, (from_us, _))) = slow.zip(run.clean.window_us()) else { return };
@@ -240,7 +241,7 @@ pub(super) fn tell(run: &Run, slow: Option<&Slowdown>, findings: &mut Vec<Findin
     let at = EvidencePlace::Moment(from_us + (slow.after_s * 1e6) as u64);
     let same = &SAME[if slow.cause == Cause::Contention { HEAT } else { 0 }..];
     let same = same.iter().find_map(|id| {
-        // A drift to faster inferences is another one.
+        // A drift towards faster inferences is a different matter.
         findings.iter().position(|finding| finding.id == *id && !finding.title.contains("faster"))
     });
     if let Some(same) = same {
@@ -251,7 +252,7 @@ pub(super) fn tell(run: &Run, slow: Option<&Slowdown>, findings: &mut Vec<Findin
     if !slow.not_read.is_empty() {
         evidence.push(Evidence::new(format!("not read: {}", slow.not_read.join(", "))));
     }
-    // Something was read or it was not, so there is a first one.
+    // Every quantity was either read or not, so there is a first sentence.
     if let Some(first) = evidence.first_mut() {
         first.at = Some(at);
     }
@@ -268,7 +269,8 @@ mod tests {
     use crate::event::Budget;
     use crate::store::Store;
 
-    /// 20 s of inferences, the last 10 s of them slower; `busy` is the use of two cores, of which the run takes one half.
+    /// 20 s of inferences, the last 10 s slower; `busy` is the use of two cores, half of one taken by the
+    /// run.
     fn slower(by: f64, busy: impl Fn(f64) -> f64 + 'static) -> Made {
         let mut latencies = steady(10_000.0, 4.0, 2_000);
         latencies[1_000..].iter_mut().for_each(|us| *us *= by);
@@ -301,7 +303,7 @@ mod tests {
 
     #[test]
     fn a_device_begins_to_throttle_once_whatever_else_follows() {
-        // One part is held back at 4.5 s and another at 15 s; the clocks fall, and inferences get slower, at 6 s.
+        // One part is throttled at 4.5 s and another at 15 s; clocks drop, and inferences slow down, at 6 s.
         let made = |early: &'static str, late: &'static str| {
             let mut now_s = 0.0;
             let latencies: Vec<f64> = steady(10_000.0, 2.0, 1600)

@@ -1,4 +1,4 @@
-//! A run in one paragraph of plain words.
+//! A run in one paragraph of plain English.
 
 use super::trust::TrustVerdict;
 use super::{Finding, FindingKind, Severity, Verdicts};
@@ -7,8 +7,8 @@ use crate::store::Run;
 use crate::text::{duration_text, rate_text};
 use std::fmt::Write;
 
-/// What was measured, how fast it is, what bounds it, whether to trust it, and what to change first; `None` for a run
-/// that neither measured anything nor failed. `findings` are those of the run, ranked.
+/// What was measured, how fast it is, what bounds it, whether to trust it, and what to change first; `None`
+/// for a run that neither measured anything nor failed. `findings` are the run's, ranked.
 pub fn summary(run: &Run, verdicts: &Verdicts, findings: &[Finding]) -> Option<String> {
     let mut text = String::new();
     if let Some(failure) = &run.failure {
@@ -71,14 +71,14 @@ fn bound(text: &mut String, verdicts: &Verdicts) {
         }
         _ => {}
     }
-    // What lessens trust is told with it.
+    // The reason that weakens trust is reported with it.
     let reason = verdicts.trust.as_ref().and_then(|trust| trust.reasons.first()).map(|reason| reason.finding.id);
     let with_trust = |id: &str| match id {
         "bound.contention" => reason == Some("trust.background-load"),
         "bound.thermal-throttling" => reason == Some("trust.throttled"),
         _ => false,
     };
-    // What is the most of it has been said.
+    // Bounds that have already been mentioned as the largest part.
     let said = |id: &str| ["bound.call-overhead", "bound.host-processing"].contains(&id);
     let outside = bounds.findings.iter().filter(|finding| finding.severity > Severity::Info);
     for finding in outside.filter(|finding| !with_trust(finding.id) && !said(finding.id)).take(2) {
@@ -117,7 +117,8 @@ fn trust(text: &mut String, run: &Run, verdicts: &Verdicts) {
     }
 }
 
-/// The first thing to do: measure again, the change with the highest gain, or what would tell more.
+/// The first thing to do: measure again, make the change with the highest gain, or collect data that shows
+/// more.
 fn next(text: &mut String, verdicts: &Verdicts, findings: &[Finding]) {
     let gain = |finding: &&Finding| finding.expected_gain_share.map_or(0.0, |gain| gain[1]);
     let advice = findings

@@ -1,4 +1,4 @@
-//! A run over time: percentiles window by window, when it became slower and with what, and the steady state.
+//! Sustained runs: percentiles per window, when and why the run slowed down, and the steady state.
 
 use super::figures::LatencyFigures;
 use super::heat::throttled_from_us;
@@ -11,22 +11,22 @@ use crate::store::{CounterSeries, LatencyStats, Run, Store};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Windows at most: more say nothing more, and a report has to end.
+/// Maximum number of windows: more add no information, and a report has to end somewhere.
 const MAX_WINDOWS: f64 = 240.0;
-/// Windows of a run that is too short for minutes.
+/// Number of windows of a run too short for windows of a minute.
 const SHORT_WINDOWS: f64 = 10.0;
-/// From this length on windows are minutes, seconds.
+/// Run length from which windows last a minute, seconds.
 const LONG_S: f64 = 300.0;
-/// A run over time.
+/// A sustained run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Sustained {
     /// Length of a window, seconds.
     pub window_s: f64,
     /// The windows in order.
     pub windows: Vec<Window>,
-    /// When it became slower for good, if it did.
+    /// When the run slowed down for good, if it did.
     pub slowdown: Option<Slowdown>,
-    /// The end of the run from where on it stays as fast; `None` if it never does.
+    /// The stretch up to the end of the run over which latency is stable; `None` if it never is.
     pub steady: Option<Steady>,
     /// Why there is no steady state.
     pub unsteady: Option<Unsteady>,
@@ -35,15 +35,15 @@ pub struct Sustained {
 /// The steady state.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Steady {
-    /// Its start, from the first clean inference on, seconds.
+    /// Start, in seconds from the first clean inference.
     pub from_s: f64,
-    /// Windows in it.
+    /// Number of windows in it.
     pub windows: usize,
-    /// Their latencies together, microseconds.
+    /// Latencies over all its windows, microseconds.
     pub latency_us: LatencyFigures,
 }
 
-/// Why no steady state can be named.
+/// Why there is no steady state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unsteady {
@@ -59,7 +59,7 @@ pub enum Unsteady {
 #[derive(Default)]
 struct Filling {
     latency: LatencyStats,
-    /// The inferences alone, where the run is paced.
+    /// Latencies without queueing delay, if the run is paced.
     service: Option<LatencyStats>,
 }
 
@@ -69,7 +69,7 @@ impl Filling {
     }
 }
 
-/// The run over time; `None` unless its plan asks for it and it has inferences.
+/// Windows, slowdown and steady state of a run; `None` unless its plan asks for them and it has inferences.
 pub fn sustained(store: &Store, run: &Run) -> Option<Sustained> {
     let (from_us, to_us) = run.clean.window_us().filter(|_| run.plan.mode.sustained)?;
     let length_s = match run.plan.budget {
@@ -114,7 +114,8 @@ pub fn sustained(store: &Store, run: &Run) -> Option<Sustained> {
     })
 }
 
-/// Minutes for long runs, in steps of whole minutes where they would be too many; tenths of short ones.
+/// Window length: minutes for long runs, more whole minutes if there would be too many windows, a tenth of a
+/// short run.
 fn window_s(span_s: f64) -> f64 {
     if span_s < LONG_S {
         return (span_s / SHORT_WINDOWS).max(0.05);
@@ -128,7 +129,7 @@ fn at(from_us: u64, seconds: f64) -> u64 {
     from_us.saturating_add(since_us)
 }
 
-/// The inferences by window. A rest of less than half a window goes into the one before it.
+/// The inferences by window. A remainder of less than half a window is merged into the window before it.
 fn fill(run: &Run, from_us: u64, window_s: f64) -> Vec<Filling> {
     let end_us = run.clean.timed().map(|(start_us, _)| start_us).max().unwrap_or(from_us);
     let exact = (end_us.saturating_sub(from_us)) as f64 / 1e6 / window_s;
@@ -140,13 +141,13 @@ fn fill(run: &Run, from_us: u64, window_s: f64) -> Vec<Filling> {
         let index = (start_us.saturating_sub(from_us) as f64 / 1e6 / window_s) as usize;
         index.min(count - 1)
     };
-    // The inference's own time belongs to the window of its planned start, as its latency does.
+    // An inference's own time belongs to the window of its planned start, as its latency does.
     let mut service = run.pace.as_ref().map(|pace| pace.service.timed());
     let times = run.clean.stride();
     for (start_us, latency_us) in run.clean.timed() {
         let filling = &mut filled[index(start_us)];
         filling.latency.push_for(times, start_us, nanoseconds(latency_us));
-        // Both are thinned alike, so those kept are of the same inferences.
+        // Both are thinned in the same way, so the samples kept are of the same inferences.
         if let Some((begun_us, alone_us)) = service.as_mut().and_then(Iterator::next) {
             filling.service.get_or_insert_default().push_for(times, begun_us, nanoseconds(alone_us));
         }
@@ -154,7 +155,7 @@ fn fill(run: &Run, from_us: u64, window_s: f64) -> Vec<Filling> {
     filled
 }
 
-/// First window of the longest end whose medians differ little.
+/// First window of the longest stretch up to the end whose medians differ little.
 fn steady(medians: &[Option<f64>]) -> Result<usize, Unsteady> {
     if medians.iter().flatten().count() < LASTING {
         return Err(Unsteady::TooFewWindows);
@@ -162,7 +163,7 @@ fn steady(medians: &[Option<f64>]) -> Result<usize, Unsteady> {
     let (mut low, mut high) = (f64::INFINITY, 0.0_f64);
     let (mut first, mut why) = (None, Unsteady::Differs);
     for (index, median) in medians.iter().enumerate().rev() {
-        // A window without inferences is none that could be steady.
+        // A window without inferences cannot be part of a steady state.
         let Some(median) = median else {
             why = Unsteady::EmptyWindows;
             break;
@@ -176,7 +177,7 @@ fn steady(medians: &[Option<f64>]) -> Result<usize, Unsteady> {
     first.filter(|first| medians.len() - first >= LASTING).ok_or(why)
 }
 
-/// Counters that tell heat, clocks and load.
+/// Counters of heat, clocks and load.
 struct Sensors<'a> {
     temperatures: Vec<&'a CounterSeries>,
     clocks: Vec<&'a CounterSeries>,
@@ -211,12 +212,12 @@ impl<'a> Sensors<'a> {
     }
 }
 
-/// The use of all cores of the machine that made the run.
+/// The CPU use of all cores of the machine that ran the model.
 fn busy_counter<'a>(store: &'a Store, run: &'a Run) -> Option<window::Watched<'a>> {
     window::counter(store, run, if run.plan.device == "local" { "host.cpu.busy" } else { "cpu.busy" })
 }
 
-/// True for clocks of processors and their limits.
+/// True for CPU clocks and their limits.
 fn is_clock(id: &str) -> bool {
     let of = |name: &str| id.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
     ["cpu.freq", "cpu.limit", "gpu.freq", "gpu.freq.limit", "host.cpu.freq"].into_iter().any(of)
@@ -235,7 +236,8 @@ mod tests {
         plan
     }
 
-    /// 10 s of inferences of 1 ms; from `slow_at` seconds on they take `slow_ms` while a clock falls and it gets warmer.
+    /// 10 s of 1 ms inferences; from `slow_at` seconds on they take `slow_ms` while a clock drops and the
+    /// temperature rises.
     fn throttling(slow_at: f64, slow_ms: f64) -> Sustained {
         let mut feed = Feed::on_phone(sustained_plan(10.0), None);
         feed.declare(&[("cpu.freq.policy7", "MHz"), ("thermal.npu.nsp0", "°C"), ("thermal.battery", "°C")]);
@@ -309,7 +311,7 @@ mod tests {
         let mut plan = sustained_plan(2.0);
         plan.mode.rate_hz = Some(100.0);
         let mut feed = Feed::on_phone(plan, None);
-        // Twice as slow as the schedule: latencies grow, inferences do not.
+        // Twice as slow as the schedule: latencies grow, execution times do not.
         feed.paced(100.0, 100, 20_000);
         let told = sustained(&feed.store, feed.only()).unwrap();
         assert_eq!(told.slowdown, None);

@@ -1,4 +1,4 @@
-//! What is made of a run's figures, worked out once.
+//! All verdicts on a run's figures, computed once.
 
 use super::Finding;
 use super::bounds::{Bounds, bounds};
@@ -14,14 +14,14 @@ pub struct Verdicts {
     pub trust: Option<Trust>,
     /// What bounds it.
     pub bounds: Bounds,
-    /// What its ops achieved.
+    /// Achieved rates of its ops.
     pub roofline: Roofline,
-    /// Inferences far from the others; `None` while there are too few.
+    /// Outliers among the inferences; `None` while there are too few to judge.
     pub outliers: Option<Outliers>,
     outlier_finding: Option<Finding>,
 }
 
-/// The verdicts on a run.
+/// Computes the verdicts on a run.
 pub fn verdicts(store: &Store, run: &Run) -> Verdicts {
     let roofline = roofline(store, run);
     let outliers = outliers(store, run);
@@ -35,7 +35,7 @@ pub fn verdicts(store: &Store, run: &Run) -> Verdicts {
 }
 
 impl Verdicts {
-    /// What was found, in no order.
+    /// All findings, in no particular order.
     pub fn findings(&self) -> Vec<Finding> {
         let reasons = self.trust.iter().flat_map(|trust| &trust.reasons).map(|reason| reason.finding.clone());
         reasons.chain(self.bounds.findings.iter().cloned()).chain(self.outlier_finding.clone()).collect()

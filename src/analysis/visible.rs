@@ -1,13 +1,13 @@
-//! Whether what a suggestion may save could be seen on this machine at all.
+//! Whether the gain of a suggestion could be measured on this machine at all.
 
 use super::launches::between_launches;
 use super::{Evidence, Finding, FindingKind};
 use crate::store::Run;
 
-/// Gains from this part of an inference on are seen anywhere.
+/// Gains above this share of an inference show up anywhere.
 const LARGE: f64 = 0.1;
 
-/// Says of suggestions with a small gain whether launches of this run could tell it.
+/// Adds to suggestions with a small gain whether launches of this run could resolve it.
 pub(super) fn say(run: &Run, findings: &mut [Finding]) {
     let small = |finding: &&mut Finding| {
         finding.kind == FindingKind::Suggestion

@@ -27,8 +27,8 @@ pub fn arch(scene: &Scene) -> CheckVerdict {
     }
 }
 
-/// Whether the binary was made for another part. That alone prevents nothing: binaries often run on other parts of the
-/// same architecture.
+/// Whether the binary was made for another SoC. That alone prevents nothing: binaries often run on other SoCs
+/// of the same architecture.
 pub fn soc(scene: &Scene) -> CheckVerdict {
     let Some(made_for) = scene.context.as_ref().and_then(|text| text.soc.as_deref()) else {
         return CheckVerdict::unknown("the context binary does not record its SoC");
@@ -39,7 +39,7 @@ pub fn soc(scene: &Scene) -> CheckVerdict {
     }
 }
 
-/// Whether the binary wants more VTCM than the part has.
+/// Whether the binary requires more VTCM than the SoC has.
 pub fn vtcm(scene: &Scene) -> CheckVerdict {
     let info = scene.about.model.as_ref().and_then(|model| model.context_binary.as_ref());
     let told = info.and_then(|info| info.graphs.iter().filter_map(|graph| graph.vtcm_bytes).max());
@@ -61,7 +61,7 @@ pub fn vtcm(scene: &Scene) -> CheckVerdict {
     }
 }
 
-/// Whether the runtime is older than the binary's writer.
+/// Whether the runtime is older than the SDK that wrote the binary.
 pub fn writer(scene: &Scene) -> CheckVerdict {
     let info = scene.about.model.as_ref().and_then(|model| model.context_binary.as_ref());
     let told = info.and_then(|info| build_id_in(info.build_id.as_bytes()));
@@ -80,12 +80,12 @@ pub fn writer(scene: &Scene) -> CheckVerdict {
 
 fn runtime(scene: &Scene) -> Option<BuildId> {
     let loaded = scene.about.runtime_build.as_deref().and_then(|build| build_id_in(build.as_bytes()));
-    // A binary with an architecture of Hexagon is one for HTP.
+    // A binary with a Hexagon architecture is for HTP.
     let backend = scene.about.backend.or_else(|| binary_arch(scene).map(|_| Backend::Htp));
     loaded.or_else(|| scene.library(backend?.library())?.build)
 }
 
-/// Whether the DLC's reader is older than its writer.
+/// Whether the runtime that reads the DLC is older than its writer.
 pub fn dlc_maker(scene: &Scene) -> CheckVerdict {
     let Some(maker) = &scene.dlc_maker else {
         return CheckVerdict::unknown("the DLC does not record its SDK, or there is no DLC to read");

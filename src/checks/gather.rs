@@ -1,5 +1,5 @@
-//! Gathers the facts for the checks: one query of the device, headers and build ids of the few relevant libraries, the
-//! model's metadata. Whatever cannot be determined stays unknown, with the reason.
+//! Gathers the facts for the checks: one query of the device, headers and build ids of the few relevant
+//! libraries, the model's metadata. Whatever cannot be determined stays unknown, along with the reason.
 
 use super::libraries::machine;
 use super::scene::{About, FileFacts, Read, Scene, numbered};
@@ -24,7 +24,7 @@ const NAMES: [&str; 7] = [
     "libQnnModelDlc.so",
 ];
 
-/// Needed libraries searched for on a device.
+/// Maximum number of needed libraries searched for on a device.
 const MOST_WANTED: usize = 64;
 
 /// Examines `device` (possibly this machine) and the local files sent to it.
@@ -48,7 +48,7 @@ pub async fn gather(about: About, device: &Device) -> Scene {
     let about = scene.about.clone();
     let is_here = scene.about.is_here;
     let files = own_files(&scene);
-    // Local files, read off the event loop, since libraries have a hundred megabytes.
+    // Local files are read off the event loop, since libraries have a hundred megabytes.
     let told = tokio::task::spawn_blocking(move || {
         let missing = is_here.then(|| missing_here(&about, &files));
         (model_text(&about), model_kind(&about), dlc_maker(&about), tool_build(&about), missing)
@@ -91,14 +91,14 @@ async fn read(scene: &Scene, device: &Device) -> BTreeMap<String, Read> {
     .await
     .unwrap_or_default();
     if !there.is_empty() {
-        // A device that does not answer here leaves these files unread; the checks say so.
+        // If the device does not answer here, these files stay unread, and the checks say so.
         let told = details(device, &there).await.unwrap_or_default();
         read.extend(told.into_iter().map(|(path, (elf, build))| (path, Read { elf, build })));
     }
     read
 }
 
-/// The local file corresponding to one on the device, if known: it was sent and still has its size.
+/// The local file that a file on the device was sent from, if known and still of the same size.
 fn origin(scene: &Scene, folder: &str, name: &str, bytes: u64) -> Option<PathBuf> {
     if scene.about.is_here {
         return Some(Path::new(folder).join(name));
@@ -111,7 +111,7 @@ fn origin(scene: &Scene, folder: &str, name: &str, bytes: u64) -> Option<PathBuf
     std::fs::metadata(&path).is_ok_and(|meta| meta.len() == bytes).then_some(path)
 }
 
-/// The libraries of the run for this machine's processor.
+/// The run's libraries for this machine's CPU.
 fn own_files(scene: &Scene) -> Vec<PathBuf> {
     let library = |name: &str| scene.library(name).map(|file: FileFacts| PathBuf::from(file.path));
     let backend = scene.about.backend.map(Backend::library);
@@ -133,13 +133,13 @@ fn missing_here(about: &About, files: &[PathBuf]) -> Vec<(String, String)> {
     missing
 }
 
-/// On a device: what the sent libraries for its processor need and its loader does not find.
+/// On a device: libraries that the sent files for its CPU need and its loader does not find.
 async fn missing_there(scene: &Scene, device: &Device) -> Option<Vec<(String, String)>> {
     let DspLook { .. } = scene.look.as_ref().ok()?;
     let own = machine(scene).map(|(machine, _)| machine);
     let mut wanted: Vec<Wanted> = Vec::new();
     for (path, read) in &scene.read {
-        // The needs of a library for another processor mean nothing: the loader does not get that far.
+        // What a library for another CPU needs is irrelevant: the loader does not get that far.
         let is_own = |elf: &&ElfFacts| own.map_or(elf.machine != object::elf::EM_HEXAGON, |own| elf.machine == own);
         let Some(elf) = read.elf.as_ref().filter(is_own) else { continue };
         let needed = elf.needed.clone().unwrap_or_default();
@@ -167,7 +167,7 @@ fn model_text(about: &About) -> Option<crate::facts::ContextText> {
     context_text(&model_path(about).filter(|_| is_context)?).ok()
 }
 
-/// Version of the SDK that made a DLC.
+/// Version of the SDK that created a DLC.
 fn dlc_maker(about: &About) -> Option<String> {
     let is_dlc = about.model.as_ref().is_none_or(|model| model.format == ModelFormat::Dlc);
     dlc_sdk_version(&model_path(about).filter(|_| is_dlc)?)

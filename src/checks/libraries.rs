@@ -1,4 +1,4 @@
-//! Checks of libraries: present, for this processor, with their dependencies.
+//! Checks of libraries: present, for this CPU, with their dependencies.
 
 use super::scene::{FileFacts, Scene};
 use super::verdict::CheckVerdict;
@@ -6,7 +6,7 @@ use crate::backends::Backend;
 use crate::facts::Listing;
 use object::elf;
 
-/// The QNN libraries that the process finds for the processor's side: those of the backend, where it is known.
+/// The QNN libraries for the CPU side that the process finds: those of the backend, if it is known.
 fn own_side(scene: &Scene) -> Vec<FileFacts> {
     let names = match scene.about.backend {
         Some(Backend::Htp) => vec!["libQnnHtp.so", "libQnnSystem.so", "libQnnHtpPrepare.so", "libQnnModelDlc.so"],
@@ -25,7 +25,7 @@ fn own_side(scene: &Scene) -> Vec<FileFacts> {
     names.into_iter().map(ToOwned::to_owned).chain(stub).filter_map(|name| scene.library(&name)).collect()
 }
 
-/// A library by name: there or not.
+/// Whether a library with this name is present.
 fn there(scene: &Scene, name: &str) -> CheckVerdict {
     let look = match scene.look() {
         Ok(look) => look,
@@ -63,7 +63,7 @@ pub fn prepare_file(scene: &Scene) -> CheckVerdict {
     there(scene, "libQnnHtpPrepare.so")
 }
 
-/// Whether the libraries are for this processor.
+/// Whether the libraries are for this CPU.
 pub fn elf_header(scene: &Scene) -> CheckVerdict {
     if let Err(unknown) = scene.look() {
         return unknown;
@@ -79,7 +79,7 @@ pub fn elf_header(scene: &Scene) -> CheckVerdict {
     }
 }
 
-/// Evidence that a library is not for this processor.
+/// Evidence that a library is not for this CPU.
 fn unlike(scene: &Scene) -> Option<String> {
     let files: Vec<FileFacts> = own_side(scene).into_iter().filter(|file| file.was_read).collect();
     for file in &files {
@@ -99,7 +99,7 @@ fn unlike(scene: &Scene) -> Option<String> {
     files.iter().find_map(other)
 }
 
-/// Machine of the processor, and its name.
+/// ELF machine of the CPU, and its name.
 pub(super) fn machine(scene: &Scene) -> Option<(elf::Machine, String)> {
     let told = scene.about.facts.as_ref().map(|facts| facts.abi.clone());
     let name = told.or_else(|| scene.look.as_ref().ok()?.machine.clone())?;
@@ -112,12 +112,12 @@ pub(super) fn machine(scene: &Scene) -> Option<(elf::Machine, String)> {
     Some((machine, name))
 }
 
-/// Whether the C++ runtime is the library that is missing.
+/// Whether the missing library is the C++ runtime.
 pub fn needed_libcxx(scene: &Scene) -> CheckVerdict {
     needed(scene, |name| name.starts_with("libc++"), "the C++ runtime is present")
 }
 
-/// Whether a library that is needed is missing.
+/// Whether any needed library is missing.
 pub fn needed_any(scene: &Scene) -> CheckVerdict {
     needed(scene, |_| true, "every library that the QNN libraries need is present")
 }
@@ -147,8 +147,8 @@ pub fn pc_machine(scene: &Scene) -> CheckVerdict {
     }
 }
 
-/// Whether the catalogue files of Windows lie beside the skels: each `libQnnHtpV73Skel.so` needs a `libqnnhtpv73.cat`, the
-/// stub and the backend in one folder.
+/// Whether the Windows catalogue files lie beside the skels: each `libQnnHtpV73Skel.so` needs a
+/// `libqnnhtpv73.cat`, with the stub and the backend in the same folder.
 pub fn windows_files(scene: &Scene) -> CheckVerdict {
     let look = match scene.look() {
         Ok(look) => look,

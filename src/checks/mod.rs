@@ -1,4 +1,5 @@
-//! Confirming checks: after a failure, tests the predictions of the likely causes, on the device and on this machine.
+//! Confirming checks: after a failure, these test the predictions of the likely causes, on the device and on
+//! this machine.
 //!
 //! Facts are first gathered once, with our own fixed read-only scripts ([`gather`]); each check is then a pure function
 //! of them ([`table`]). Nothing from a log is ever executed, and nothing on a device is changed.

@@ -9,16 +9,16 @@ use std::path::Path;
 const FULL: u64 = 1 << 20;
 /// Free space with which no run fails for lack of it, bytes.
 const ROOMY: u64 = 256 << 20;
-/// Available memory below which the DSP is refused more, bytes.
+/// Available memory below which the DSP's further requests are refused, bytes.
 const SHORT_MEMORY: u64 = 200 << 20;
-/// What one DSP process can map, bytes (QNN's multi-session guidelines: 3.75 GB of 4).
+/// Memory that one DSP process can map, bytes (QNN's multi-session guidelines: 3.75 GB of 4).
 const DSP_SPACE: u64 = 15 << 28;
 
 fn mib(bytes: u64) -> String {
     format!("{} MiB", bytes >> 20)
 }
 
-/// Whether storage is full where the run's files are.
+/// Whether the storage that holds the run's files is full.
 pub fn space(scene: &Scene) -> CheckVerdict {
     match scene.look() {
         Err(unknown) => unknown,
@@ -45,7 +45,7 @@ pub fn memory(scene: &Scene) -> CheckVerdict {
     }
 }
 
-/// Whether the part is one that no table has, or does not tell what it is.
+/// Whether the SoC is missing from all tables, or does not identify itself.
 pub fn known_part(scene: &Scene) -> CheckVerdict {
     let Some(soc) = scene.about.facts.as_ref().map(|facts| &facts.soc).filter(|_| scene.dsp().is_ok()) else {
         return CheckVerdict::unknown("the SoC is unknown");
@@ -74,7 +74,7 @@ pub fn binary_size(scene: &Scene) -> CheckVerdict {
     }
 }
 
-/// Whether the user may open the heaps of shared memory.
+/// Whether the user may open the shared-memory heaps.
 pub fn heaps(scene: &Scene) -> CheckVerdict {
     let look = match scene.dsp() {
         Ok(look) => look,
@@ -89,7 +89,7 @@ pub fn heaps(scene: &Scene) -> CheckVerdict {
     }
 }
 
-/// Whether the files given for inputs have the sizes of the tensors.
+/// Whether the files given for inputs match the sizes of the tensors.
 pub fn input_bytes(scene: &Scene) -> CheckVerdict {
     let about = &scene.about;
     let given: Vec<_> = about.inputs.iter().filter(|input| input.source != "random").collect();
@@ -117,7 +117,7 @@ pub fn input_bytes(scene: &Scene) -> CheckVerdict {
     }
 }
 
-/// Whether the part runs float graphs, if the graph is one.
+/// Whether the SoC runs float graphs, if the graph is float.
 pub fn float_on_part(scene: &Scene) -> CheckVerdict {
     let inputs = &scene.about.graph_inputs;
     let part = scene.about.facts.as_ref().and_then(|facts| Some((facts.soc.part.clone()?, facts.soc.htp_fp16)));
@@ -134,7 +134,7 @@ pub fn float_on_part(scene: &Scene) -> CheckVerdict {
     }
 }
 
-/// Whether a setting asks for an architecture above the device's.
+/// Whether a setting requests an architecture above the device's.
 pub fn asked_arch(scene: &Scene) -> CheckVerdict {
     let Some(device) = scene.about.arch() else {
         return CheckVerdict::unknown("the Hexagon architecture of this device is unknown");
@@ -165,7 +165,7 @@ pub fn asked_arch(scene: &Scene) -> CheckVerdict {
     }
 }
 
-/// Whether the model file is there.
+/// Whether the model file exists.
 pub fn model_file(scene: &Scene) -> CheckVerdict {
     if scene.about.model.is_some() {
         return CheckVerdict::refutes("the model was read and identified");

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Time limit for all checks of one failure, so that an unresponsive device does not delay the rest.
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// The checks worth running after this diagnosis. Examines nothing if there are none.
+/// Runs the checks worth running after this diagnosis. Examines nothing if there are none.
 pub async fn confirm(diagnosis: &Diagnosis, about: About, device: &Device) -> Vec<CheckResult> {
     let rows = confirming(diagnosis);
     if rows.is_empty() {

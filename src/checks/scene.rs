@@ -1,4 +1,4 @@
-//! The input of checks: the run's own facts, and gathered ones.
+//! The input of checks: the run's own facts and gathered ones.
 
 use crate::backends::Backend;
 use crate::event::{DeviceFacts, ModelInfo, PlacedFile, Setting, TensorData};
@@ -7,14 +7,14 @@ use crate::models::Tensor;
 use crate::store::{Run, Store};
 use std::collections::BTreeMap;
 
-/// What is known without looking.
+/// What is known without an inspection.
 #[derive(Debug, Clone, Default)]
 pub struct About {
     /// True for this machine.
     pub is_here: bool,
     /// Folder of the libraries.
     pub folder: Option<String>,
-    /// Folders in which the process searches libraries, in order.
+    /// Folders in which the process searches for libraries, in order.
     pub library_folders: Vec<String>,
     /// `ADSP_LIBRARY_PATH` of the process, if known.
     pub dsp_path: Option<String>,
@@ -30,18 +30,18 @@ pub struct About {
     pub model_path: Option<String>,
     /// Inputs of the graph that runs.
     pub graph_inputs: Vec<Tensor>,
-    /// What the inputs were fed with.
+    /// Where the data of the inputs came from.
     pub inputs: Vec<TensorData>,
-    /// Settings and what became of them.
+    /// Settings and their outcomes.
     pub settings: Vec<Setting>,
     /// Build id of the runtime that was loaded.
     pub runtime_build: Option<String>,
-    /// How long ago the run began, seconds.
+    /// Time since the run began, seconds.
     pub since_s: Option<u64>,
 }
 
 impl About {
-    /// What the store knows of a run.
+    /// What the store knows about a run.
     pub fn run(store: &Store, run: &Run) -> Self {
         let placement = run.placement.as_ref();
         let split = |path: &str, by: char| -> Vec<String> {
@@ -66,7 +66,7 @@ impl About {
         }
     }
 
-    /// Hexagon architecture of the device, such as 75; if unknown, that of the stub sent.
+    /// Hexagon architecture of the device, such as 75; if unknown, that of the stub that was sent.
     pub fn arch(&self) -> Option<u32> {
         let named = self.facts.as_ref().and_then(|facts| facts.soc.hexagon_arch.as_deref());
         let known = named.and_then(|arch| arch.strip_prefix('v')?.parse().ok());
@@ -88,7 +88,7 @@ impl About {
     }
 }
 
-/// The architecture in `libQnnHtpV75Stub.so`.
+/// The architecture in a name such as `libQnnHtpV75Stub.so`.
 pub fn numbered(name: &str, ending: &str) -> Option<u32> {
     name.strip_prefix("libQnnHtpV")?.strip_suffix(ending)?.parse().ok()
 }
@@ -96,7 +96,7 @@ pub fn numbered(name: &str, ending: &str) -> Option<u32> {
 /// A library as the process or the DSP would find it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileFacts {
-    /// Where it is.
+    /// Its path.
     pub path: String,
     /// Size, bytes.
     pub bytes: u64,
@@ -110,7 +110,7 @@ pub struct FileFacts {
     pub was_read: bool,
 }
 
-/// What was read of a file.
+/// What was read from a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Read {
     /// Its header.
@@ -122,23 +122,23 @@ pub struct Read {
 /// Everything that checks look at.
 #[derive(Debug, Clone)]
 pub struct Scene {
-    /// What was known before.
+    /// What was known beforehand.
     pub about: About,
     /// The device's answer, or why there is none.
     pub look: Result<DspLook, String>,
     /// Headers and build ids by path on the device.
     pub read: BTreeMap<String, Read>,
-    /// Context binary: what its text says.
+    /// Text metadata of the context binary.
     pub context: Option<crate::facts::ContextText>,
     /// The model file's format by content, or why it is not a model.
     pub model_kind: Option<Result<crate::models::ModelFormat, String>>,
-    /// Version of the SDK that made the model, where it is a DLC that tells.
+    /// Version of the SDK that created the model, if it is a DLC that records it.
     pub dlc_maker: Option<String>,
     /// Build of the tool that was sent, if it names one.
     pub tool: Option<BuildId>,
-    /// Libraries that files need and that are nowhere: with the file that wants each.
+    /// Needed libraries that were not found, each with the file that needs it.
     pub missing: Option<Vec<(String, String)>>,
-    /// True where this program runs on a PC's processor.
+    /// True if this program runs on a PC's CPU.
     pub is_pc: bool,
 }
 
@@ -158,18 +158,19 @@ impl Scene {
         }
     }
 
-    /// What the device said.
+    /// The device's answer.
     ///
     /// # Errors
-    /// Unknown, with the reason.
+    /// An unknown verdict, with the reason.
     pub fn look(&self) -> Result<&DspLook, super::CheckVerdict> {
         self.look.as_ref().map_err(super::CheckVerdict::unknown)
     }
 
-    /// What the device said of its DSP. A PC has none: what is not there says nothing about the machine where it failed.
+    /// The device's answer about its DSP. A PC has none, and what is absent there says nothing about the
+    /// machine where it failed.
     ///
     /// # Errors
-    /// Unknown, with the reason.
+    /// An unknown verdict, with the reason.
     pub fn dsp(&self) -> Result<&DspLook, super::CheckVerdict> {
         if self.about.is_here && self.is_pc {
             return Err(super::CheckVerdict::unknown(
@@ -186,7 +187,7 @@ impl Scene {
         folders.filter_map(|path| look.folder(path)).find_map(|folder| self.file(folder, name))
     }
 
-    /// A file in a folder.
+    /// A file in one of the folders.
     pub fn file(&self, folder: &Folder, name: &str) -> Option<FileFacts> {
         let file = folder.file(name)?;
         let path = format!("{}/{name}", folder.path);

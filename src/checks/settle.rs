@@ -3,18 +3,18 @@
 use crate::diagnosis::cause;
 use crate::event::{CheckOutcome, CheckResult, Stage};
 
-/// A library that is built for another processor: the loader's failure is explained.
+/// A library built for another CPU, which explains the loader's failure.
 const UNLIKE: &str = "wrong-elf-class";
-/// Causes that nothing of the libraries shows: they stand beside it.
+/// Causes unrelated to the libraries, which may apply at the same time.
 const APART: [&str; 2] = ["model-missing", "disk-full"];
 
-/// Whether a cause lies where the loader works, or where a run only comes once the loader is done.
+/// Whether a cause concerns the loader, or a stage that a run only reaches after the loader is done.
 fn needs_the_library(id: &str) -> bool {
     let stage = cause(id).and_then(|known| Stage::ALL.into_iter().find(|stage| stage.name() == known.stage));
     id != UNLIKE && !APART.contains(&id) && stage.is_some_and(|stage| stage >= Stage::LibraryLoad)
 }
 
-/// Withdraws confirmations that a library for another processor already explains.
+/// Withdraws confirmations that a library for another CPU already explains.
 pub fn settle(results: &mut [CheckResult]) {
     let confirmed = |result: &CheckResult| result.outcome == CheckOutcome::Confirms;
     if !results.iter().any(|result| result.cause == UNLIKE && confirmed(result)) {

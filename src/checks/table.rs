@@ -5,7 +5,7 @@ use super::verdict::CheckVerdict;
 use super::{context, libraries, other, transport};
 use crate::diagnosis::Diagnosis;
 
-/// A check of a cause. Both ids are those of the catalogue.
+/// A check of a cause. Both ids are from the catalogue.
 #[derive(Debug, Clone, Copy)]
 pub struct Confirming {
     /// Id of the cause.
@@ -20,7 +20,8 @@ const fn row(cause: &'static str, check: &'static str, test: fn(&Scene) -> Check
     Confirming { cause, check, test }
 }
 
-/// All checks, specific causes before those they explain: of two confirmed ones the first is listed first.
+/// All checks; specific causes precede those they explain, so that the most specific confirmed one is listed
+/// first.
 const TABLE: [Confirming; 46] = [
     row("dsp-arch-not-htp", "soc", transport::htp_arch),
     row("soc-unknown-to-sdk", "soc", other::known_part),
@@ -70,8 +71,8 @@ const TABLE: [Confirming; 46] = [
     row("graph-execute-invalid-handle", "ssr-lines", transport::crashes),
 ];
 
-/// Families of causes behind one log: an error code at the end of a chain only shows that one of them applies. If one
-/// of them is likely, all are checked, in causal order.
+/// Families of causes behind the same log: an error code at the end of a chain only shows that one of them
+/// applies. If one of them is likely, all are checked, in causal order.
 const TRANSPORT: [&str; 11] = [
     "dsp-arch-not-htp",
     "adsp-path-colon",
@@ -85,7 +86,7 @@ const TRANSPORT: [&str; 11] = [
     "fastrpc-permission-denied",
     "fastrpc-session-open-failed",
 ];
-/// The same for causes that only show a transport failure.
+/// Causes that merely show a transport failure; if likely, they lead to the same checks.
 const TRANSPORT_TOO: [&str; 4] = [
     "htp-transport-4000-unspecified",
     "htp-loading-binaries-1009",
@@ -99,7 +100,7 @@ const CONTEXT: [&str; 4] = [
     "context-binary-sdk-newer",
 ];
 const CONTEXT_TOO: [&str; 1] = ["context-binary-incompatible"];
-/// A part that the SDK does not know may be one that HTP never ran on.
+/// A SoC that the SDK does not know may be one that HTP has never run on.
 const PART: [&str; 1] = ["dsp-arch-not-htp"];
 const PART_TOO: [&str; 1] = ["soc-unknown-to-sdk"];
 const LIBRARIES: [&str; 4] = ["backend-library-not-found", "libcxx-missing", "dependency-missing", "wrong-elf-class"];
@@ -107,7 +108,7 @@ const LIBRARIES_TOO: [&str; 1] = ["interface-version-mismatch"];
 
 /// Confidence from which a cause is likely enough to check.
 const LIKELY: f64 = 0.15;
-/// Causes of a log that are looked for.
+/// Maximum number of causes of a log that are checked.
 const MOST_CAUSES: usize = 6;
 
 /// The checks worth running after this diagnosis, in the order of the table.
@@ -128,7 +129,7 @@ pub fn confirming(diagnosis: &Diagnosis) -> Vec<&'static Confirming> {
     TABLE.iter().filter(|row| wanted.contains(&row.cause)).collect()
 }
 
-/// Every check there is.
+/// Every check.
 #[cfg(test)]
 pub fn all() -> &'static [Confirming] {
     &TABLE

@@ -22,7 +22,7 @@ fn without_any_facts_nothing_is_confirmed() {
         let verdict = (row.test)(&scene);
         let outcome = verdict.outcome;
         assert!(!verdict.detail.is_empty());
-        // That it ran on a device and not on a PC, and that nothing was requested, is known all the same.
+        // That it ran on a device instead of a PC is known even without facts.
         assert!(outcome == CheckOutcome::Unknown || row.check == "machine", "{} {}: {verdict:?}", row.cause, row.check);
     }
 }
@@ -53,7 +53,7 @@ fn hexagon(arch: u8) -> Vec<u8> {
     header
 }
 
-/// A phone with v75, its run's folder and the vendor's.
+/// A phone with v75, with the run's folder and the vendor's.
 fn scene(own: &[&str], vendor: &[&str]) -> Scene {
     let mut scene = Scene::new(About {
         folder: Some("/run".to_owned()),
@@ -210,7 +210,7 @@ fn context_binaries_are_held_against_part_and_runtime() {
     is(&newer, "context-binary-vtcm-too-large", "binary-vtcm", Confirms);
     is(&newer, "context-binary-sdk-newer", "binary-writer", Confirms);
     is(&newer, "context-binary-incompatible", "binary-arch", Neutral);
-    // Binaries for an older part run, and another build of the same release reads them.
+    // Binaries for an older SoC run, and another build of the same release reads them.
     let older = with(Some(73), Some(8), "v2.47.0.260701114230");
     is(&older, "context-binary-arch-newer", "binary-arch", Refutes);
     is(&older, "context-binary-vtcm-too-large", "binary-vtcm", Refutes);
@@ -220,7 +220,7 @@ fn context_binaries_are_held_against_part_and_runtime() {
     let mut container = scene(&[], &[]);
     container.model_kind = Some(Ok(ModelFormat::Dlc));
     is(&container, "context-binary-wrong-container", "container", Confirms);
-    // Without a run nobody says which backend it was; a binary with an architecture of the DSP is for HTP.
+    // Without a run the backend is unknown; a binary with a Hexagon architecture is for HTP.
     let mut pasted = newer;
     pasted.about.backend = None;
     is(&pasted, "context-binary-sdk-newer", "binary-writer", Confirms);
@@ -299,7 +299,7 @@ fn libraries_for_another_processor_and_missing_ones_are_named() {
     is(&scene, "wrong-elf-class", "elf-header", Refutes);
     scene.read.insert("/run/libQnnSystem.so".to_owned(), elf(62));
     is(&scene, "wrong-elf-class", "elf-header", Confirms);
-    // Of a library for another processor what it needs says nothing.
+    // The dependencies of a library for another CPU say nothing.
     scene.missing = Some(vec![("libc++.so.1".to_owned(), "/run/libQnnHtp.so".to_owned())]);
     is(&scene, "dependency-missing", "ldd", Neutral);
     is(&scene, "libcxx-missing", "needed", Neutral);

@@ -1,10 +1,10 @@
-//! Checks of the way to the DSP: skel, stub, search path, build ids, FastRPC.
+//! Checks of the path to the DSP: skel, stub, search path, build ids, FastRPC.
 
 use super::scene::{FileFacts, Scene, numbered};
 use super::verdict::CheckVerdict;
 use crate::facts::{BuildId, Listing};
 
-/// Either way, a verdict.
+/// A verdict in either case; `Err` ends a check early.
 type Checked = Result<CheckVerdict, CheckVerdict>;
 
 fn either(told: Checked) -> CheckVerdict {
@@ -15,7 +15,7 @@ fn arch(scene: &Scene) -> Result<u32, CheckVerdict> {
     scene.about.arch().ok_or_else(|| CheckVerdict::unknown("the Hexagon architecture of this device is unknown"))
 }
 
-/// Entries of `ADSP_LIBRARY_PATH` with colons.
+/// Entries of `ADSP_LIBRARY_PATH` that contain colons.
 fn colons(scene: &Scene) -> Vec<String> {
     let path = scene.about.dsp_path.as_deref().unwrap_or_default();
     path.split(';').filter(|entry| entry.contains(':')).map(ToOwned::to_owned).collect()
@@ -30,7 +30,7 @@ fn folders(scene: &Scene) -> String {
     shown
 }
 
-/// Skels that the DSP would find, by architecture and place.
+/// Skels that the DSP would find, by architecture, with their location.
 fn skels(scene: &Scene) -> Vec<(u32, FileFacts)> {
     let mut found = Vec::new();
     for folder in scene.dsp_folders() {
@@ -60,7 +60,7 @@ fn damage(file: &FileFacts) -> Option<String> {
     Some(format!("{path} is truncated: it has {} of {needs} bytes", file.bytes))
 }
 
-/// Whether the skel of this DSP is where `ADSP_LIBRARY_PATH` points.
+/// Whether the skel for this DSP is where `ADSP_LIBRARY_PATH` points.
 pub fn skel_files(scene: &Scene) -> CheckVerdict {
     either(try_skel_files(scene))
 }
@@ -191,7 +191,7 @@ pub fn adsp_path_set(scene: &Scene) -> CheckVerdict {
     }
 }
 
-/// The libraries that must come from one build, with their build ids.
+/// The libraries that must come from the same build, with their build ids.
 fn builds(scene: &Scene) -> Vec<(String, BuildId)> {
     let mut names = vec!["libQnnHtp.so".to_owned(), "libQnnHtpPrepare.so".to_owned(), "libQnnSystem.so".to_owned()];
     names.extend(scene.about.arch().map(|arch| format!("libQnnHtpV{arch}Stub.so")));
@@ -205,7 +205,7 @@ fn builds(scene: &Scene) -> Vec<(String, BuildId)> {
     found
 }
 
-/// Whether backend, stub, skel, prepare and system library are of one build.
+/// Whether backend, stub, skel, prepare and system libraries come from the same build.
 pub fn build_ids(scene: &Scene) -> CheckVerdict {
     if let Err(unknown) = scene.look() {
         return unknown;
@@ -222,7 +222,7 @@ pub fn build_ids(scene: &Scene) -> CheckVerdict {
     CheckVerdict::confirms(format!("the builds differ: {}", told.join(", ")))
 }
 
-/// Whether the extensions library and the backend are of one build.
+/// Whether the extensions library and the backend come from the same build.
 pub fn extension_builds(scene: &Scene) -> CheckVerdict {
     let build = |name: &str| scene.library(name).and_then(|file| file.build);
     match (build("libQnnHtpNetRunExtensions.so"), build("libQnnHtp.so")) {
@@ -314,7 +314,7 @@ fn try_dsp_libcxx(scene: &Scene) -> Checked {
     })
 }
 
-/// Whether the FastRPC client library is there.
+/// Whether the FastRPC client library is present.
 pub fn find_cdsprpc(scene: &Scene) -> CheckVerdict {
     let look = match scene.dsp() {
         Ok(look) => look,
@@ -377,7 +377,7 @@ pub fn denials(scene: &Scene) -> CheckVerdict {
     }
 }
 
-/// Whether the compute DSP is up.
+/// Whether the compute DSP is running.
 pub fn remoteproc(scene: &Scene) -> CheckVerdict {
     let look = match scene.dsp() {
         Ok(look) => look,
@@ -396,7 +396,7 @@ pub fn remoteproc(scene: &Scene) -> CheckVerdict {
     CheckVerdict::confirms(format!("the compute DSP ({}) is {}, not running", cdsp.name, cdsp.state))
 }
 
-/// Whether this part's DSP is one that HTP runs on.
+/// Whether HTP runs on this SoC's DSP.
 pub fn htp_arch(scene: &Scene) -> CheckVerdict {
     match arch(scene) {
         Ok(arch) if arch < 68 => CheckVerdict::confirms(format!("this SoC has Hexagon v{arch}; HTP starts at v68")),
@@ -405,7 +405,7 @@ pub fn htp_arch(scene: &Scene) -> CheckVerdict {
     }
 }
 
-/// Whether the compute DSP crashed meanwhile.
+/// Whether the compute DSP has crashed since the run began.
 pub fn crashes(scene: &Scene) -> CheckVerdict {
     let look = match scene.dsp() {
         Ok(look) => look,

@@ -1,8 +1,8 @@
-//! What a check comes to.
+//! The outcome of a check.
 
 use crate::event::{CheckOutcome, clean_text};
 
-/// Outcome and what was seen.
+/// Outcome and observation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckVerdict {
     /// What it says about the cause.
@@ -12,22 +12,22 @@ pub struct CheckVerdict {
 }
 
 impl CheckVerdict {
-    /// It is so.
+    /// The cause applies.
     pub fn confirms(detail: impl AsRef<str>) -> Self {
         Self::new(CheckOutcome::Confirms, detail)
     }
 
-    /// It is not so.
+    /// The cause does not apply.
     pub fn refutes(detail: impl AsRef<str>) -> Self {
         Self::new(CheckOutcome::Refutes, detail)
     }
 
-    /// It fits either way.
+    /// The observation fits either way.
     pub fn neutral(detail: impl AsRef<str>) -> Self {
         Self::new(CheckOutcome::Neutral, detail)
     }
 
-    /// It could not be told.
+    /// It could not be determined.
     pub fn unknown(detail: impl AsRef<str>) -> Self {
         Self::new(CheckOutcome::Unknown, detail)
     }

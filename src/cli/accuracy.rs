@@ -12,7 +12,7 @@ use crate::files::{Guard, Kind, make_output_folder, write_whole};
 use std::io::IsTerminal;
 use std::path::Path;
 
-/// Compares the two models layer by layer; 1 if a layer diverges.
+/// Compares the two models layer by layer; returns 1 if a layer diverges.
 pub fn accuracy(args: &AccuracyArgs, global: &Global) -> Result<u8, CliError> {
     if args.view && !(std::io::stdout().is_terminal() && std::io::stdin().is_terminal()) {
         let text = "--view needs a terminal; without it the layers are printed, and --json makes a document for `qnnscope open`";
@@ -61,7 +61,7 @@ pub fn accuracy(args: &AccuracyArgs, global: &Global) -> Result<u8, CliError> {
     Ok(if outcome.first.is_some() { FAILED } else { OK })
 }
 
-/// The data named by the user, else that of a record.
+/// The user's data, or else that of a record.
 fn inputs(args: &AccuracyArgs, sides: &[SideRequest; 2]) -> Result<Inputs, CliError> {
     let own = sides.iter().find(|side| side.has_own_data());
     if let (Some(flag), Some(_)) = (args.data.given(), own) {
@@ -75,7 +75,7 @@ fn inputs(args: &AccuracyArgs, sides: &[SideRequest; 2]) -> Result<Inputs, CliEr
     })
 }
 
-/// Creates the folder for tensors, if it contains neither input files nor foreign ones.
+/// Creates the folder for tensors, unless it contains input files or files of other programs.
 fn claim(args: &AccuracyArgs, sides: &[SideRequest; 2], folder: &Path) -> Result<(), CliError> {
     let mut guard = Guard::new(args.force);
     for side in sides {
@@ -83,7 +83,7 @@ fn claim(args: &AccuracyArgs, sides: &[SideRequest; 2], folder: &Path) -> Result
     }
     args.data.guard(&mut guard);
     guard.check_folder("--save-tensors", folder)?;
-    // The document represents all of it: tensors being read must not be replaced.
+    // The document stands for the whole folder: tensors that are being read must not be replaced.
     let document = folder.join(DOCUMENT);
     if document.exists() {
         guard.claim("--save-tensors", &document, Kind::Accuracy)?;

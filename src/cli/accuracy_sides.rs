@@ -1,4 +1,5 @@
-//! What `REFERENCE` and `TEST` of `qnnscope accuracy` name: models, runs, sides of earlier comparisons, folders of tensors.
+//! What `REFERENCE` and `TEST` of `qnnscope accuracy` refer to: models, runs, sides of earlier comparisons,
+//! folders of tensors.
 
 use super::accuracy_args::AccuracyArgs;
 use super::compute::{device, model_on, runtime_here};
@@ -18,10 +19,10 @@ use crate::report::comparison::{LoadError, Named, load};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A side as known before querying a device.
+/// A side as far as it is known before querying a device.
 #[derive(Debug)]
 pub struct SideRequest {
-    /// What was recorded of it.
+    /// Its record, if it comes from one.
     pub record: Option<Record>,
     model: PathBuf,
     backend: Backend,
@@ -31,11 +32,11 @@ pub struct SideRequest {
     kept: Option<Kept>,
     onnx: Option<OnnxTask>,
     runtime_dir: PathBuf,
-    /// Files that it was read from.
+    /// Files it was read from.
     read: Vec<PathBuf>,
 }
 
-/// What an argument names.
+/// What an argument refers to.
 enum Argument {
     Model(PathBuf),
     Record(Box<Record>, Vec<PathBuf>),
@@ -43,7 +44,7 @@ enum Argument {
     Tensors(PathBuf),
 }
 
-/// Both sides.
+/// Resolves both sides.
 pub fn asked(args: &AccuracyArgs, global: &Global) -> Result<[SideRequest; 2], CliError> {
     let texts = [&args.reference, &args.test];
     let roles = [Role::Reference, Role::Test];
@@ -72,7 +73,8 @@ pub fn asked(args: &AccuracyArgs, global: &Global) -> Result<[SideRequest; 2], C
     Ok([next(Role::Reference, reference)?, next(Role::Test, test)?])
 }
 
-/// Examines what an argument names: one of our files is a record, a folder holds tensors, anything else is a model.
+/// Determines what an argument refers to: one of our files is a record, a folder holds tensors, anything else
+/// is a model.
 fn name(argument: &Path, role: Role) -> Result<Argument, CliError> {
     let argument = history::resolve(argument)?;
     let text = argument.to_string_lossy();
@@ -105,7 +107,7 @@ fn name(argument: &Path, role: Role) -> Result<Argument, CliError> {
         );
         return Err(CliError::Usage(text));
     }
-    // What cannot be read as a model may be a run.
+    // A file that is not a model may be a run.
     if identify_source(&path).is_some() || identify(&path).is_ok() || !path.is_file() {
         return Ok(Argument::Model(argument));
     }
@@ -142,7 +144,7 @@ fn side(
     let recorded = record.as_ref();
     let asked = flag.or(on);
     let mut kept = tensors.or(folder.as_ref()).map(|folder| Kept::results(folder));
-    // Another backend than the recorded one computes other tensors.
+    // A backend other than the recorded one computes different tensors.
     let is_same = recorded.is_some_and(|record| asked.is_none_or(|asked| asked == record.backend));
     if kept.is_none() && is_same {
         kept = recorded.and_then(|record| record.kept.clone());
@@ -161,7 +163,7 @@ fn side(
     let device = device_of(args, global, role, recorded, kept.is_some(), is_onnx)?;
     let runtime = match (&device, &kept) {
         (Some(_), _) => None,
-        // Read all the same: the graph is the model's.
+        // Needed even for kept tensors: the graph comes from the model.
         _ => Some(runtime_here(dir, global)?),
     };
     let dimensions = if args.dimensions.dim.is_empty() {
@@ -185,7 +187,7 @@ fn side(
     })
 }
 
-/// Whether a model is computed by ONNX Runtime; one for a device is looked at there.
+/// Whether a model is computed by ONNX Runtime; a model for a device is identified there.
 fn is_onnx(model: &Path, role: Role, is_kept: bool, args: &AccuracyArgs, global: &Global) -> Result<bool, CliError> {
     let there = match role {
         Role::Reference => args.reference_device.is_some(),
@@ -200,7 +202,7 @@ fn is_onnx(model: &Path, role: Role, is_kept: bool, args: &AccuracyArgs, global:
     Ok(false)
 }
 
-/// The device for computing a side: the named one, else the recorded one.
+/// The device that computes a side: the named one, or else the recorded one.
 fn device_of(
     args: &AccuracyArgs,
     global: &Global,
@@ -226,7 +228,7 @@ fn device_of(
 }
 
 impl SideRequest {
-    /// What must not be written over.
+    /// Adds the files that must not be overwritten.
     pub fn guard(&self, guard: &mut Guard) {
         for path in &self.read {
             guard.reads("the model", path);
@@ -241,7 +243,7 @@ impl SideRequest {
         self.kept.is_some() && self.record.as_ref().is_some_and(|record| record.kept.is_some())
     }
 
-    /// The side, with the device that computes it.
+    /// The resolved side, with the device that computes it.
     pub async fn side(self, args: &AccuracyArgs, global: &Global) -> Result<Side, CliError> {
         let place = match self.kept {
             Some(kept) => SidePlace::Kept(Arc::new(kept)),
@@ -263,14 +265,14 @@ impl SideRequest {
     }
 }
 
-/// What an ONNX model is computed with: ONNX Runtime's own kernels.
+/// How an ONNX model is computed: with ONNX Runtime's own kernels.
 fn onnx_task(model: &Path, runtime: &RuntimeDir, dimensions: &[(String, u64)]) -> Result<OnnxTask, CliError> {
     let mut dimensions = dimensions.to_vec();
     let free = read_source(model, SourceFormat::Onnx, &dimensions)?.free_dimensions;
-    // As in runs.
+    // As for runs.
     dimensions.extend(free.into_iter().filter_map(|free| Some((free.name?, 1))));
     let library = onnx_library(Some(runtime), &Env::from_process())?.ok_or(RuntimeError::NoOnnxRuntime)?.path;
     let library = std::path::absolute(&library).unwrap_or(library);
-    // The plug-in is not loaded: if registered, ONNX Runtime may choose it by itself.
+    // The plug-in is not loaded: once registered, ONNX Runtime may choose it by itself.
     Ok(OnnxTask { plugin: library.clone(), library, dimensions, reference: true, ..OnnxTask::default() })
 }

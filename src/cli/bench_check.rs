@@ -42,7 +42,7 @@ pub struct BenchCheckArgs {
     force: bool,
 }
 
-/// Measures the same thing launch after launch, and reports which differences can be resolved.
+/// Measures the same model launch after launch, and reports which differences can be resolved.
 pub fn bench_check(args: &BenchCheckArgs, global: &Global) -> Result<u8, CliError> {
     let device = target::named(global);
     target::refuse_runner_here(&device, global)?;

@@ -1,4 +1,4 @@
-//! `qnnscope diagnose --bundle`: a report to send, shown to the user before it is written.
+//! `qnnscope diagnose --bundle`: a shareable report, shown to the user before it is written.
 
 use super::patience::Patience;
 use super::width::text_width;
@@ -11,16 +11,16 @@ use std::fmt::Write as _;
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::Path;
 
-/// A longer log is not read whole a second time.
+/// A log longer than this is not read a second time in full, bytes.
 const MAX_LOG_BYTES: u64 = 1 << 30;
 const OPTION: &str = "--bundle";
 
-/// What the user said beforehand.
+/// What the user specified on the command line.
 #[derive(Debug, Clone, Copy)]
 pub struct Wish {
-    /// To write without asking.
+    /// Write without asking.
     pub yes: bool,
-    /// To overwrite a file of another program.
+    /// Overwrite another program's file.
     pub force: bool,
 }
 
@@ -52,7 +52,7 @@ pub fn bundle(
     let answer = if yes { Some(true) } else { agreed(file) };
     if answer != Some(true) {
         let text = format!("{} was not written; --yes writes without asking", file.display());
-        // A user answered no; a script was not asked.
+        // A user declined; a script was not asked.
         if answer.is_none() {
             return Err(CliError::Usage(text));
         }
@@ -65,7 +65,7 @@ pub fn bundle(
     Ok(())
 }
 
-/// Asks on a terminal; elsewhere there is nobody to answer.
+/// Asks on a terminal; `None` without one.
 fn agreed(file: &Path) -> Option<bool> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return None;
@@ -85,7 +85,7 @@ fn own_words(global: &Global) -> Vec<(String, &'static str)> {
     for name in
         sysinfo::System::host_name().into_iter().chain(["HOSTNAME", "COMPUTERNAME"].into_iter().filter_map(variable))
     {
-        // `box.example.org` is known as `box`, too.
+        // `box.example.org` also goes by `box`.
         let short = name.split('.').next().filter(|short| *short != name).map(ToOwned::to_owned);
         words.extend(std::iter::once(name).chain(short).map(|name| (name, "host")));
     }

@@ -18,7 +18,7 @@ use std::cell::RefCell;
 use std::io::IsTerminal;
 use std::time::Duration;
 
-/// Asks the backends of this machine about the model, and prints what is wrong with it.
+/// Asks this machine's backends about the model, and prints the problems they report.
 pub fn check(args: &CheckArgs, global: &Global) -> Result<u8, CliError> {
     if global.runner.is_some() {
         let text = "--runner does not apply here: check uses the libraries of this machine, even for a --device";
@@ -42,7 +42,7 @@ pub fn check(args: &CheckArgs, global: &Global) -> Result<u8, CliError> {
     let nodes = if format == ModelFormat::Onnx { Some(check_onnx::read(args)?) } else { None };
     let bar = bar();
     let asked = RefCell::new("the devices and libraries".to_owned());
-    // On a terminal the bar shows it.
+    // On a terminal the progress bar shows it.
     let waited_for = || if bar.is_none() { asked.borrow().clone() } else { String::new() };
     let work = async {
         let targets = targets(args, global).await?;
@@ -75,7 +75,7 @@ enum Found {
     Nodes(NodesModel, Vec<NodesAnswer>),
 }
 
-/// The hardware to answer for, each once.
+/// The hardware to check for, without duplicates.
 async fn targets(args: &CheckArgs, global: &Global) -> Result<Vec<Target>, CliError> {
     let mut targets: Vec<Target> = Vec::new();
     let mut add = |target: Result<Target, TargetError>| {
@@ -91,7 +91,7 @@ async fn targets(args: &CheckArgs, global: &Global) -> Result<Vec<Target>, CliEr
     for arch in &args.htp_arch {
         add(Target::from_arch(arch))?;
     }
-    // A device that only a variable names is for runs.
+    // A device named only by an environment variable is meant for runs.
     if let Some(name) = global.device().filter(|name| *name != LOCAL_DEVICE) {
         let device = target::find(name, global).await?;
         let facts = device.describe().await?;
@@ -154,7 +154,7 @@ fn bar() -> Option<ProgressBar> {
     if !std::io::stderr().is_terminal() {
         return None;
     }
-    // Cleared also where Ctrl-C drops it.
+    // Also cleared when Ctrl-C drops it.
     let bar = ProgressBar::new(0).with_finish(ProgressFinish::AndClear);
     if let Ok(style) = ProgressStyle::with_template("{spinner} {pos}/{len} {wide_msg}") {
         bar.set_style(style);

@@ -1,4 +1,4 @@
-//! `qnnscope check` of ONNX models: what ONNX Runtime's QNN plug-in takes.
+//! `qnnscope check` for ONNX models: what ONNX Runtime's QNN plug-in accepts.
 
 use super::check_args::CheckArgs;
 use super::headless::{print, print_json};
@@ -16,7 +16,8 @@ use crate::run::OnnxPreflight;
 use std::fs::File;
 use std::time::Duration;
 
-/// Reads the file before any query: damage and missing data are reported at once, in our own words.
+/// Reads the file before any query, so that damage and missing data are reported at once and in our own
+/// words.
 pub fn read(args: &CheckArgs) -> Result<NodesModel, CliError> {
     let model = read_source(&args.model, SourceFormat::Onnx, &args.dim)?;
     let io = |source| SourceError::Io { path: args.model.clone(), source };
@@ -24,7 +25,7 @@ pub fn read(args: &CheckArgs) -> Result<NodesModel, CliError> {
     Ok(NodesModel { path: clean_text(&model.path.to_string_lossy()), format: "onnx", sha256, bytes })
 }
 
-/// Asks every backend about every kind of hardware.
+/// Asks every backend about every target.
 pub async fn ask(
     args: &CheckArgs,
     global: &Global,

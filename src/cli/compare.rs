@@ -56,7 +56,7 @@ pub struct CompareArgs {
     json: bool,
 }
 
-/// Compares the runs of files.
+/// Compares the runs in files.
 pub fn compare(args: &CompareArgs) -> Result<u8, CliError> {
     let files: Vec<PathBuf> = args.files.iter().map(|file| history::resolve(file)).collect::<Result<_, _>>()?;
     let files: Vec<Named> = files.iter().map(|file| Named::new(file)).collect::<Result<_, _>>()?;

@@ -1,4 +1,4 @@
-//! Options of commands that compute models with their tensors read, and where they are computed.
+//! Options of commands that compute models and read their tensors, and where they are computed.
 
 use super::onnx_options::dimension;
 use super::{CliError, Global, options, target};
@@ -39,7 +39,7 @@ pub struct DataOptions {
 }
 
 impl DataOptions {
-    /// What must not be written over.
+    /// Adds the files that must not be overwritten.
     pub fn guard(&self, guard: &mut Guard) {
         if let Some(folder) = &self.inputs {
             guard.reads_tree("the input", folder);
@@ -49,7 +49,7 @@ impl DataOptions {
         }
     }
 
-    /// The first option about data.
+    /// The first data option given.
     pub fn given(&self) -> Option<&'static str> {
         [
             ("--inputs", self.inputs.is_some()),
@@ -136,17 +136,17 @@ pub struct ComputeOptions {
 }
 
 impl ComputeOptions {
-    /// Maximum bytes of tensors held at a time.
+    /// Maximum size of tensors held at a time, bytes.
     pub fn tensor_bytes(&self) -> u64 {
         self.memory_limit_mb << 20
     }
 
-    /// Bounds of a runner.
+    /// Limits of a runner.
     pub fn limits(&self) -> Limits {
         limits(self.stage_timeout)
     }
 
-    /// Where a side is computed: on the device of this name, or here.
+    /// Where a side is computed: on the named device, or here.
     pub async fn place(&self, device: Option<&str>, global: &Global) -> Result<SidePlace, CliError> {
         let Some(name) = device.filter(|name| *name != LOCAL_DEVICE) else { return Ok(SidePlace::Here) };
         let device = target::find(name, global).await?;
@@ -164,12 +164,12 @@ pub struct DimensionOptions {
     pub dim: Vec<(String, u64)>,
 }
 
-/// The device for computing. One named only by a variable is for runs.
+/// The device to compute on. One named only by an environment variable is meant for runs.
 pub fn device(global: &Global) -> Option<String> {
     (global.device().is_some() || global.runner.is_some()).then(|| target::named(global))
 }
 
-/// Libraries of this machine: `--runtime` may name a folder for the device alone.
+/// Libraries of this machine: `--runtime` may name a folder meant only for the device.
 pub fn runtime_here(named: Option<&Path>, global: &Global) -> Result<RuntimeDir, CliError> {
     let env = Env::from_process();
     match named {
@@ -181,7 +181,7 @@ pub fn runtime_here(named: Option<&Path>, global: &Global) -> Result<RuntimeDir,
     }
 }
 
-/// `MODEL@BACKEND` as model and backend; a file with such a name is a file.
+/// Splits `MODEL@BACKEND` into model and backend, unless a file with that full name exists.
 pub fn model_on(text: &str) -> (PathBuf, Option<Backend>) {
     let split = text.rsplit_once('@').filter(|_| !Path::new(text).exists());
     match split.map(|(model, backend)| (model, backend.parse::<Backend>())) {
@@ -190,7 +190,7 @@ pub fn model_on(text: &str) -> (PathBuf, Option<Backend>) {
     }
 }
 
-/// Bounds of a runner of ours.
+/// Limits of one of our runners.
 pub fn limits(stage_timeout: f64) -> Limits {
     Limits { stage_timeout: Duration::from_secs_f64(stage_timeout), memory_bytes: options::free_memory_share() }
 }
@@ -200,7 +200,7 @@ pub fn bar() -> Option<ProgressBar> {
     if !std::io::stderr().is_terminal() {
         return None;
     }
-    // Cleared also where Ctrl-C drops it.
+    // Also cleared when Ctrl-C drops it.
     let bar = ProgressBar::new(0).with_finish(ProgressFinish::AndClear);
     if let Ok(style) = ProgressStyle::with_template("{spinner} {pos}/{len} {eta} {wide_msg}") {
         bar.set_style(style);
@@ -209,7 +209,7 @@ pub fn bar() -> Option<ProgressBar> {
     Some(bar)
 }
 
-/// Shows how far it is.
+/// Shows the progress.
 pub fn show(bar: Option<&ProgressBar>, progress: &Progress) {
     if let Some(bar) = bar {
         bar.set_length(progress.of as u64);

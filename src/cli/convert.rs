@@ -21,7 +21,7 @@ use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Converts the model and says what came of it.
+/// Converts the model and reports the result.
 pub fn convert(args: &ConvertArgs, global: &Global) -> Result<u8, CliError> {
     if args.with.is_some() {
         return with_sdk(args, global);
@@ -113,12 +113,12 @@ fn keep_log(args: &ConvertArgs, course: &Course<'_>) -> Result<(), CliError> {
     }
 }
 
-/// With the SDK's programs, which read and write other formats than QNN's libraries.
+/// Converts with the SDK's programs, which read and write other formats than QNN's libraries.
 fn with_sdk(args: &ConvertArgs, global: &Global) -> Result<u8, CliError> {
     let ending = args.output.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
     let (target, like) = match ending.as_deref() {
         Some("dlc") => (SdkTarget::Dlc, ConvertTarget::Dlc),
-        // A library is read like a DLC.
+        // A library is read just like a DLC.
         Some("so") => (SdkTarget::Library, ConvertTarget::Dlc),
         Some("bin") => (SdkTarget::Binary { backend: args.backend, of: ModelFormat::Dlc }, ConvertTarget::Binary),
         _ => {
@@ -130,7 +130,7 @@ fn with_sdk(args: &ConvertArgs, global: &Global) -> Result<u8, CliError> {
         let path = clean_text(&args.model.to_string_lossy());
         return Err(CliError::Usage(format!("{path} is not a file")));
     }
-    // The converters read more than qnnscope knows of.
+    // The converters read more formats than qnnscope knows.
     let target = match target {
         SdkTarget::Binary { backend, .. } => SdkTarget::Binary { backend, of: identify(&args.model)? },
         other => other,
@@ -146,7 +146,7 @@ fn with_sdk(args: &ConvertArgs, global: &Global) -> Result<u8, CliError> {
     let work = async {
         let made = sdk.convert(&args.model, &args.output, target, &args.sdk_arg, args.force, &course).await?;
         let Some((run, site, inputs)) = &verified else { return Ok((made, None)) };
-        // Its log is no model.
+        // The conversion log is not a model.
         let result = Made { files: vec![args.output.clone()], ..made.clone() };
         let checks = Box::pin(check(args, &result, like, run, inputs, site, global, &course)).await?;
         Ok::<_, CliError>((made, Some(checks)))
@@ -190,7 +190,7 @@ fn tell_made(
     Ok(if document.is_verified() { OK } else { FAILED })
 }
 
-/// Says on stderr what is done: a line for each step with its time, and on a terminal what goes on.
+/// Reports progress on stderr: one line per step with its duration, and on a terminal the current activity.
 struct Progress {
     bar: ProgressBar,
     doing: Mutex<String>,
@@ -223,7 +223,7 @@ impl Progress {
         }
     }
 
-    /// Reports what it waits for if no terminal shows it.
+    /// What is being waited for, if no terminal shows it.
     fn waited_for(&self) -> String {
         if std::io::stderr().is_terminal() {
             return String::new();

@@ -62,7 +62,7 @@ pub struct ConvertArgs {
 }
 
 impl ConvertArgs {
-    /// The task of a run of `model` as this command's options have it.
+    /// The task of running `model` with this command's options.
     pub fn task(&self, backend: Backend, model: &Path, site: &Arc<Site>, global: &Global) -> Result<RunTask, CliError> {
         let is_onnx = identify(model).is_ok_and(|format| format == ModelFormat::Onnx);
         let asked = OnnxOptions { no_cpu_fallback: false, ..self.onnx.clone() };

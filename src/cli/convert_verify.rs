@@ -13,7 +13,7 @@ use crate::run::Site;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Compares the result from an ONNX model or QNN format with its source.
+/// Compares the result of converting an ONNX model or a QNN format with its source.
 #[expect(clippy::too_many_arguments, reason = "everything that the conversion had, and what came of it")]
 pub async fn check(
     args: &ConvertArgs,
@@ -26,7 +26,8 @@ pub async fn check(
     course: &Course<'_>,
 ) -> Result<Vec<Check>, CliError> {
     let Site::Here { runtime, .. } = &**site else { return Ok(Vec::new()) };
-    // The reference of an ONNX model is ONNX Runtime's own kernels; that of QNN's formats the same backend, uncompiled.
+    // The reference of an ONNX model is ONNX Runtime's own kernels; that of QNN's formats is the same
+    // backend, uncompiled.
     let source = RunTask { onnx: run.onnx.clone().map(|onnx| OnnxTask { reference: true, ..onnx }), ..run.clone() };
     if target == ConvertTarget::Dlc {
         let reference = Reference::Onnx(Box::new(Side {
@@ -37,7 +38,7 @@ pub async fn check(
     }
     let Some(file) = made.files.first() else { return Ok(Vec::new()) };
     let result = args.task(args.backend, file, site, global)?;
-    // An EPContext model has no free dimensions any more, and its options were for making it.
+    // An EPContext model has no free dimensions left, and its options only applied to creating it.
     let result = RunTask {
         onnx: result.onnx.map(|onnx| OnnxTask { dimensions: Vec::new(), options: Vec::new(), ..onnx }),
         ..result
@@ -50,7 +51,7 @@ pub async fn check(
     Ok(vec![check])
 }
 
-/// The DLCs of a TFLite model against its interpreter.
+/// Compares the DLCs of a TFLite model with the TFLite interpreter.
 pub async fn check_tflite(
     args: &ConvertArgs,
     runtime: &RuntimeDir,
@@ -63,7 +64,7 @@ pub async fn check_tflite(
     Box::pin(dlcs(args, runtime, &reference, files, inputs, course)).await
 }
 
-/// If a DLC's types run everywhere, it runs on the CPU backend; else on its target.
+/// If a DLC's types run everywhere, it runs on the CPU backend; otherwise on its target.
 async fn dlcs(
     args: &ConvertArgs,
     runtime: &RuntimeDir,
@@ -110,7 +111,7 @@ pub fn side(args: &ConvertArgs, runtime: &RuntimeDir, backend: Backend, model: P
     }
 }
 
-/// The ops of DLCs, and the map from the operators of a TFLite model to them.
+/// The ops of DLCs, and how the operators of a TFLite model map to them.
 ///
 /// # Errors
 /// The map cannot be written.
@@ -123,7 +124,7 @@ pub async fn name_tflite(
     let mut ops = Vec::new();
     for file in &made.files {
         let side = side(args, runtime, Backend::Htp, file.clone());
-        // The files are valid without the names.
+        // The files are valid even without the names.
         if let Ok((_, graph)) = course.take("reading the names of its ops", side.read()).await {
             ops.extend(graph.ops);
         }

@@ -36,7 +36,7 @@ pub struct CountersArgs {
     json: bool,
 }
 
-/// Lists the counters of a device, and reads them if that is requested.
+/// Lists the counters of a device, and reads them if requested.
 pub fn counters(args: &CountersArgs, global: &Global) -> Result<u8, CliError> {
     let options = CounterOptions::new(args.rate, args.counters.clone(), args.counter_file.as_deref())?;
     let document = setup::block_on(collect(args, &options, global))??;
@@ -76,7 +76,7 @@ async fn collect(args: &CountersArgs, options: &CounterOptions, global: &Global)
     Ok(CountersDocument::new(device.id(), rows, refused, sampling))
 }
 
-/// Reads the counters for some time; returns the result.
+/// Reads the counters for a while and returns the result.
 async fn sample(
     device: &Device,
     root: crate::devices::Root,
@@ -100,13 +100,13 @@ async fn sample(
                     *ticks.entry(sample.set).or_default() += 1;
                     let first_us = span_us.map_or(sample.t_us, |(first_us, _)| first_us);
                     span_us = Some((first_us, sample.t_us.max(first_us)));
-                    // Fails when the time is over.
+                    // Fails once the time is up.
                     let _ = begun.send(true);
                 }
                 Event::SamplerReported(report) => document.report(&report),
                 Event::ClockAligned(clock) => document.uncertainty_us = Some(clock.uncertainty_us),
                 Event::SamplerEnded(ended) => document.ended = ended.reason,
-                // It goes on.
+                // Sampling resumes.
                 Event::CounterSetDeclared(_) => document.ended = None,
                 _ => {}
             }
@@ -120,7 +120,7 @@ async fn sample(
         sampler.stop().await;
     };
     tokio::join!(read, stop);
-    // Reports come once a second and miss the remainder; the readings cover the whole time.
+    // Reports arrive once a second and miss the last partial second; the readings cover the whole time.
     if let Some((first_us, last_us)) = span_us {
         document.seconds = last_us.saturating_sub(first_us) as f64 / 1e6;
         document.ticks = ticks.values().copied().max().unwrap_or(0);
@@ -128,9 +128,9 @@ async fn sample(
     document
 }
 
-/// Waits until the first reading and for this long. A device may have none.
+/// Waits for the first reading, then for `time`. A device may never send one.
 async fn sampled_for(mut begun: watch::Receiver<bool>, time: Duration) {
-    // Starting a shell and timing the files takes a moment that does not count as sampling.
+    // Starting a shell and timing the files takes a moment, which does not count as sampling.
     let _ = tokio::time::timeout(START_LIMIT, begun.wait_for(|begun| *begun)).await;
     tokio::time::sleep(time).await;
 }

@@ -1,4 +1,4 @@
-//! `qnnscope demo`: the bundled model on cpu and htp, from nothing.
+//! `qnnscope demo`: the bundled model on cpu and htp, with nothing installed beforehand.
 
 use super::install::{self, InstallArgs, Policy};
 use super::options::{self, OutputOptions, RunOptions};
@@ -35,7 +35,7 @@ pub fn demo(args: &DemoArgs, global: &Global) -> Result<u8, CliError> {
         if !args.yes {
             confirm()?;
         }
-        // Consent to the demo covers the libraries it is made for, not any others.
+        // Consent to the demo covers the libraries it was built for, not any others.
         let install = InstallArgs {
             version: DEFAULT_WHEEL_VERSION.to_owned(),
             wheel: None,
@@ -51,13 +51,13 @@ pub fn demo(args: &DemoArgs, global: &Global) -> Result<u8, CliError> {
         iterations: Some(args.iterations),
         ..start::default_options()?
     };
-    // The demo shows this machine, whatever $ANDROID_SERIAL says; --device takes it elsewhere.
+    // The demo shows this machine whatever $ANDROID_SERIAL says; only --device moves it elsewhere.
     let device = global.device().unwrap_or(LOCAL_DEVICE).to_owned();
     let global = Global { device: vec![device], ..global.clone() };
     run::run(&RunArgs { models: vec![unpack()?], options, output: args.output.clone() }, &global)
 }
 
-/// Asks on the terminal; without one nobody can be asked, and the demo proceeds.
+/// Asks on the terminal; without one, the demo proceeds.
 fn confirm() -> Result<(), CliError> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         say("no QNN runtime is installed: fetching one, under Qualcomm's licence");

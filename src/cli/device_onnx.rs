@@ -18,11 +18,11 @@ use tempfile::TempDir;
 pub struct Converted {
     /// The DLC.
     pub model: PathBuf,
-    /// Its folder, removed with this.
+    /// Its folder, deleted on drop.
     _dir: TempDir,
 }
 
-/// Converts an ONNX model for a run on a device; nothing to do for other models, and for runs here.
+/// Converts an ONNX model for a run on a device; `None` for other models and for runs here.
 pub fn converted(
     model: &Path,
     options: &RunOptions,
@@ -33,7 +33,7 @@ pub fn converted(
         return Ok(None);
     }
     let Some(backend) = options.backend.first().copied() else { return Ok(None) };
-    // --runtime may name the device's libraries; this machine's do the conversion.
+    // --runtime may name the device's libraries; the conversion uses this machine's.
     let env = Env::from_process();
     let runtime = choose(global.runtime.as_deref(), &env).or_else(|_: RuntimeError| choose(None, &env))?;
     let site = Arc::new(Site::Here { runtime, counters: None });
@@ -58,7 +58,7 @@ pub fn converted(
         target: ConvertTarget::Dlc,
         out: out.clone(),
         force: false,
-        // A part of the model is not the model.
+        // Part of a model is not the model.
         no_cpu_fallback: true,
         limits,
     };

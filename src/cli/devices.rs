@@ -24,7 +24,7 @@ pub struct ConnectArgs {
     address: String,
 }
 
-/// Lists this machine and what is attached. Without adb the list is shorter, not an error.
+/// Lists this machine and the attached devices. Without adb the list is shorter, which is not an error.
 pub fn devices(args: &DevicesArgs, global: &Global) -> Result<u8, CliError> {
     let server = AdbServer::locate(global.adb_server.as_deref())?;
     let work = async { Ok::<_, CliError>(collect(server).await) };
@@ -47,7 +47,7 @@ async fn collect(server: AdbServer) -> DevicesDocument {
         Err(error) => (Vec::new(), Some(error)),
     };
     let mut rows = vec![describe(&Device::local(), None).await];
-    // All at once: a phone needs most of a second to answer.
+    // All in parallel: a phone takes most of a second to answer.
     let asked: Vec<_> = attached
         .into_iter()
         .map(|attached| {
@@ -56,7 +56,7 @@ async fn collect(server: AdbServer) -> DevicesDocument {
         })
         .collect();
     for row in asked {
-        // A description that panicked is a defect of ours; the other devices are still worth showing.
+        // A task that panicked is our bug; the other devices are still worth showing.
         if let Ok(row) = row.await {
             rows.push(row);
         }

@@ -11,9 +11,9 @@ use crate::files::open_input;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Bytes read at once.
+/// Bytes per read.
 const CHUNK: usize = 256 * 1024;
-/// Files of an output folder that are looked at.
+/// Maximum number of files examined in an output folder.
 const MOST_OUTPUTS: usize = 100_000;
 /// Maximum folder depth examined.
 const MOST_LEVELS: usize = 4;
@@ -65,7 +65,7 @@ pub struct DiagnoseArgs {
     patience: Patience,
 }
 
-/// Reads the log once and prints signs of known failures. Success whether or not it finds any.
+/// Reads the log once and prints signs of known failures. Succeeds whether or not it finds any.
 pub fn diagnose(args: &DiagnoseArgs, global: &Global) -> Result<u8, CliError> {
     load_user_causes()?;
     let mut diagnoser = Diagnoser::new();
@@ -120,7 +120,7 @@ pub fn diagnose(args: &DiagnoseArgs, global: &Global) -> Result<u8, CliError> {
     Ok(OK)
 }
 
-/// The checks that need nothing from the run that wrote the log, which is unknown, and the device's system.
+/// Runs the checks that need no information about the run that wrote the log; also returns the device's system.
 async fn checks(
     diagnosis: &Diagnosis,
     args: &DiagnoseArgs,
@@ -131,7 +131,7 @@ async fn checks(
     }
     let device = target::find(&target::named(global), global).await?;
     let is_here = device.kind() == DeviceKind::Local;
-    // On this machine the folder is the user's, relative to any working directory.
+    // On this machine the user gives the folder, possibly relative to the working directory.
     let absolute = |dir: &String| {
         let path = std::path::absolute(dir).unwrap_or_else(|_| dir.into());
         path.to_string_lossy().into_owned()
@@ -171,7 +171,7 @@ fn read(mut log: impl Read, mut diagnoser: Diagnoser) -> std::io::Result<Diagnos
     }
 }
 
-/// How many files below `dir` have 0 bytes. Symbolic links are not followed.
+/// Number of files below `dir` with 0 bytes. Symbolic links are not followed.
 fn empty_files(dir: &Path) -> Result<u32, CliError> {
     let mut folders = vec![(dir.to_owned(), 0)];
     let (mut seen, mut empty) = (0, 0);

@@ -33,7 +33,7 @@ pub fn doctor(args: &DoctorArgs, global: &Global) -> Result<u8, CliError> {
     Ok(if examination.can_run() { OK } else { FAILED })
 }
 
-/// The examination, showing its progress on a terminal.
+/// Runs the examination, showing its progress on a terminal.
 pub fn examine(patience: Patience, global: &Global) -> Result<Examination, CliError> {
     let serial = || std::env::var("ANDROID_SERIAL").ok().filter(|serial| !serial.is_empty());
     let doctor = Doctor {
@@ -56,7 +56,7 @@ pub fn examine(patience: Patience, global: &Global) -> Result<Examination, CliEr
             bar.set_message(format!("looking at {what}"));
         }
     };
-    // On a terminal the bar shows it.
+    // On a terminal the progress bar shows it.
     let waited_for = || match bar {
         None => looking_at.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         Some(_) => String::new(),

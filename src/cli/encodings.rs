@@ -20,7 +20,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Bytes of a file needed to see whether it is JSON.
+/// Bytes at the start of a file that show whether it is JSON.
 const START_BYTES: u64 = 64;
 
 /// Arguments of `qnnscope encodings`.
@@ -55,7 +55,7 @@ struct LintArgs {
     common: Common,
 }
 
-/// Only libraries of this machine are asked.
+/// Only this machine's libraries are used.
 fn refuse_device(global: &Global, command: &str) -> Result<(), CliError> {
     let named = global.device().is_some_and(|device| device != LOCAL_DEVICE);
     if named || global.runner.is_some() {
@@ -109,7 +109,7 @@ fn arch(text: &str) -> Result<u32, String> {
     digits.parse().map_err(|_| format!("`{text}` is not an architecture such as v75"))
 }
 
-/// Carries the subcommand out.
+/// Executes the subcommand.
 pub fn encodings(args: &EncodingsArgs, global: &Global) -> Result<u8, CliError> {
     refuse_device(global, "encodings")?;
     match &args.command {
@@ -172,7 +172,7 @@ pub fn put(text: &str, output: Option<&Path>, force: bool, reads: &[&Path]) -> R
 
 /// Encodings of a file, or of a model.
 pub fn load(path: &Path, patience: Patience, global: &Global) -> Result<Encodings, CliError> {
-    // Read twice: the start shows what it is.
+    // Read in two steps: the start shows the format.
     let held =
         Seekable::new(path).map_err(|source| CliError::Usage(format!("cannot read {}: {source}", path.display())))?;
     let path = held.path();
@@ -188,7 +188,7 @@ pub fn load(path: &Path, patience: Patience, global: &Global) -> Result<Encoding
     Ok(from_graphs(&graphs(path, patience, global)?))
 }
 
-/// The graphs of a model, read by this machine's libraries.
+/// The graphs of a model, as read by this machine's libraries.
 fn graphs(path: &Path, patience: Patience, global: &Global) -> Result<Vec<Graph>, CliError> {
     if identify_source(path) == Some(SourceFormat::Onnx) {
         return Ok(read_onnx(path)?.0);

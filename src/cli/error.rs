@@ -170,13 +170,14 @@ impl CliError {
         }
     }
 
-    /// `error: …`, its causes, and `next: …`. File names and vendor texts in it are free of control characters.
+    /// `error: …`, its causes, and `next: …`. Control characters are removed from file names and vendor
+    /// texts.
     pub fn render(&self) -> String {
         self.lines().lines().map(|line| clean_text(line) + "\n").collect()
     }
 
     fn lines(&self) -> String {
-        // A line within a file name must not look like one of ours.
+        // A line within a file name must not look like one of our own.
         let one = |error: &dyn std::fmt::Display| error.to_string().replace(['\r', '\n'], "\n    ");
         let mut text = format!("error: {}\n", one(self));
         let mut source = std::error::Error::source(self);

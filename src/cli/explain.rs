@@ -19,7 +19,7 @@ pub struct ExplainArgs {
 /// Explains each code. Bad input only if none of them is known.
 pub fn explain(args: &ExplainArgs) -> Result<u8, CliError> {
     load_user_causes()?;
-    // A negative number may precede the option, which then arrives as one of the codes.
+    // A negative number may precede the option, which then arrives among the codes.
     let json = args.json || args.codes.iter().any(|code| code == "--json");
     let asked = args.codes.iter().filter(|code| *code != "--json");
     let answers: Vec<(String, Answer)> = asked.map(|code| (code.clone(), crate::diagnosis::explain(code))).collect();

@@ -1,4 +1,4 @@
-//! `qnnscope export`: sessions for other engines.
+//! `qnnscope export`: sessions for other analysis tools.
 
 use super::headless::print;
 use super::{CliError, FAILED, OK, say, setup};
@@ -25,7 +25,7 @@ pub struct ExportArgs {
 pub fn export(args: &ExportArgs) -> Result<u8, CliError> {
     let files = if args.files.is_empty() {
         let history = setup::history()?;
-        // A session still being recorded would be added without its end.
+        // A session still being recorded would be added incomplete.
         let is_ended = |state| !matches!(state, State::Recording | State::Unreadable);
         let mut entries = history.entries(&Filter::default())?;
         entries.retain(|entry| is_ended(entry.state));
@@ -48,7 +48,7 @@ pub fn export(args: &ExportArgs) -> Result<u8, CliError> {
                     }
                 }
             }
-            // A damaged one does not block the others; a full disk does.
+            // A damaged file does not block the others; a full disk does.
             Err(error @ (CliError::Compare(_) | CliError::Dataset(DatasetError::Session(_)))) => {
                 failed += 1;
                 say(error.render().trim_end());
@@ -73,7 +73,7 @@ pub fn export(args: &ExportArgs) -> Result<u8, CliError> {
     Ok(if failed > 0 { FAILED } else { OK })
 }
 
-/// Adds a file: its events, or its figures if it has no events.
+/// Adds a file: its events, or only its figures if it has no events.
 fn add(path: &Path, folder: &Path) -> Result<Exported, CliError> {
     let file = seekable(path)?;
     let exported = dataset::export(&file, folder)?;

@@ -33,11 +33,11 @@ async fn session(requests: &[RunRequest], limits: Limits, output: &OutputOptions
     Ok(if interrupted { INTERRUPTED } else { exit_status(&store) })
 }
 
-/// What came of runs.
+/// Outcome of the runs.
 pub struct Measured {
-    /// Their figures.
+    /// Their data.
     pub store: Store,
-    /// True if the user ended them.
+    /// True if the user stopped them.
     pub interrupted: bool,
     /// Why recording stopped, if so.
     pub record_error: Option<RecordError>,
@@ -57,7 +57,7 @@ pub async fn measure(
     let probe = HostProbe::start(source.clone());
     let runs = async {
         Conductor::new(source, limits).run_all(requests, &stopped).await;
-        // Joins the sampler's thread, which drops the last source: the hub then ends.
+        // Joins the sampler's thread, which drops the last source; the hub then ends.
         drop(probe);
     };
     let fold = async {
@@ -88,12 +88,12 @@ pub async fn measure(
     Ok(Measured { store, interrupted: asked.get(), record_error: hub.take_record_error() })
 }
 
-/// Prints to stdout; a closed reader is not an error.
+/// Prints to stdout; a reader that closes the pipe is not an error.
 pub fn print(text: &str) -> Result<(), CliError> {
     print_bytes(text.as_bytes())
 }
 
-/// The same of bytes.
+/// The same for bytes.
 pub fn print_bytes(bytes: &[u8]) -> Result<(), CliError> {
     check_output().map_err(|source| CliError::Io { action: "write to stdout".to_owned(), source })?;
     let mut out = std::io::stdout().lock();
@@ -105,7 +105,7 @@ pub fn print_bytes(bytes: &[u8]) -> Result<(), CliError> {
     }
 }
 
-/// Fails without a standard output: output would be lost, and no write would report it.
+/// Fails if there is no standard output: output would be lost without any write reporting it.
 pub fn check_output() -> std::io::Result<()> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     if qnnscope_qnn::streams::output_was_closed() {
@@ -125,7 +125,7 @@ pub fn print_json(document: &impl Serialize) -> Result<(), CliError> {
     print_bytes(&json)
 }
 
-/// One JSON document on one line, with its end.
+/// A JSON document on one line, newline included.
 pub fn one_line(document: &impl Serialize) -> Result<Vec<u8>, CliError> {
     let mut json = Vec::new();
     let mut out = serde_json::Serializer::with_formatter(&mut json, Printable::default());
@@ -136,7 +136,7 @@ pub fn one_line(document: &impl Serialize) -> Result<Vec<u8>, CliError> {
     Ok(json)
 }
 
-/// The first signal asks the run to stop, with its figures kept; the second one ends at once.
+/// The first signal asks the run to stop, keeping its figures; the second ends it immediately.
 async fn interrupts(stop: &watch::Sender<bool>, asked: &Cell<bool>) {
     caught(setup::termination()).await;
     asked.set(true);
@@ -145,14 +145,15 @@ async fn interrupts(stop: &watch::Sender<bool>, asked: &Cell<bool>) {
     caught(setup::insistence()).await;
 }
 
-/// Waits for a signal. Without handlers signals end the process as usual; the runner notices and ends itself.
+/// Waits for a signal. Without handlers, signals end the process as usual; the runner notices and exits.
 async fn caught(signal: impl Future<Output = std::io::Result<()>>) {
     if signal.await.is_err() {
         std::future::pending::<()>().await;
     }
 }
 
-/// 0 if every run is ok and all that it was to write is written; else 1 if one failed, 2 if only bad input, 3 if only something missing was the reason.
+/// 0 if every run succeeded and wrote all that it should; else 1 if any run failed for another reason, 2 if
+/// any had bad input, 3 if something was missing.
 pub fn exit_status(store: &Store) -> u8 {
     let reasons: Vec<u8> = store.runs().iter().filter_map(run_status).collect();
     match reasons.as_slice() {

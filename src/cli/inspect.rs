@@ -39,7 +39,7 @@ pub struct InspectArgs {
 
 /// Reads the model in a runner, here or on the device, and prints its contents.
 pub fn inspect(args: &InspectArgs, global: &Global) -> Result<u8, CliError> {
-    // Models before conversion are read here, whatever device they are for.
+    // Models before conversion are read here, whichever device they are for.
     if let Some(format) = identify_source(&args.model) {
         if !args.dim.is_empty() && format != SourceFormat::Onnx {
             return Err(CliError::Usage(format!("--dim is for ONNX models, and this is {}", format.with_article())));
@@ -76,7 +76,8 @@ pub fn read(
     patience: Patience,
     global: &Global,
 ) -> Result<(Box<ModelInfo>, Vec<Graph>, Sandbox), CliError> {
-    // A device named only by a variable is for runs: inspecting there needs a runner, here it does not.
+    // A device named only by an environment variable is meant for runs: inspecting there needs a runner, here
+    // it does not.
     let asked = global.device().is_some() || global.runner.is_some();
     let device = if asked { target::named(global) } else { LOCAL_DEVICE.to_owned() };
     target::refuse_runner_here(&device, global)?;
@@ -116,7 +117,7 @@ fn there(model: &Path, name: &str, patience: Patience, global: &Global) -> Resul
     })
 }
 
-/// Who reads the model.
+/// Describes which process is reading the model.
 fn waited_for(model: &Path, whom: &str) -> String {
     format!("{whom} to read {}", clean_text(&model.to_string_lossy()))
 }

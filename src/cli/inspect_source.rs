@@ -1,4 +1,4 @@
-//! `qnnscope inspect` of models before conversion: no runtime, no runner.
+//! `qnnscope inspect` for models before conversion: needs neither runtime nor runner.
 
 use super::headless::{print, print_json};
 use super::patience::Patience;
@@ -17,10 +17,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Longest file name made from a binary's name, bytes.
+/// Maximum length of a file name made from a binary's name, bytes.
 const MOST_NAME: usize = 120;
 
-/// Reads the model and prints what it is made of; takes its context binaries out where that is requested.
+/// Reads the model and prints its contents; extracts its context binaries if requested.
 pub fn inspect(job: Job, json: bool, patience: Patience) -> Result<u8, CliError> {
     let path = clean_text(&job.model.to_string_lossy());
     let what = || format!("this machine to read {path}");
@@ -33,7 +33,7 @@ pub fn inspect(job: Job, json: bool, patience: Patience) -> Result<u8, CliError>
     Ok(OK)
 }
 
-/// What is to be done, away from the thread that hears signals.
+/// The work, done off the thread that handles signals.
 pub struct Job {
     /// The model.
     pub model: PathBuf,
@@ -41,11 +41,11 @@ pub struct Job {
     pub format: SourceFormat,
     /// Sizes of free dimensions, by name.
     pub dimensions: Vec<(String, u64)>,
-    /// Folder for its context binaries.
+    /// Folder to extract its context binaries to.
     pub extract: Option<PathBuf>,
-    /// Whether these may replace files that qnnscope did not write.
+    /// Whether these may overwrite files that qnnscope did not write.
     pub force: bool,
-    /// Ends it early.
+    /// Cancels the job.
     pub stop: Arc<AtomicBool>,
 }
 
@@ -92,7 +92,7 @@ impl Job {
             .iter()
             .map(|context| context.problem.is_none().then(|| folder.join(file_name(&context.name, &mut taken))))
             .collect();
-        // All are checked before the first is written.
+        // Check all before writing the first.
         for target in targets.iter().flatten() {
             guard.claim("--extract", target, Kind::Context)?;
         }
@@ -116,7 +116,7 @@ impl Job {
     }
 }
 
-/// A unique file name for the binary called `name`, valid on other systems as well.
+/// A unique file name for the binary called `name`, valid on other systems too.
 fn file_name(name: &str, taken: &mut HashSet<String>) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' };
     let plain: String = name.chars().map(plain).take(MOST_NAME).collect();
@@ -125,12 +125,12 @@ fn file_name(name: &str, taken: &mut HashSet<String>) -> String {
         stem => stem,
     };
     let numbers = std::iter::once(String::new()).chain((2..).map(|number| format!("-{number}")));
-    // Some systems ignore case in names.
+    // Some file systems ignore case.
     let free = numbers.map(|number| format!("{stem}{number}.bin")).find(|file| taken.insert(file.to_ascii_lowercase()));
     free.unwrap_or_else(|| stem.to_owned())
 }
 
-/// A stream that ends with an error when stopped.
+/// A stream that fails once stopped.
 struct Stoppable<'a, T> {
     inner: T,
     stop: &'a AtomicBool,
@@ -160,7 +160,7 @@ impl<T: Write> Write for Stoppable<'_, T> {
     }
 }
 
-/// Maximum wait for a job to stop: it checks after each megabyte.
+/// Maximum wait for a job to stop: it checks after every megabyte.
 const STOPPING: Duration = Duration::from_secs(2);
 
 /// The job's thread. Dropping it stops the job and waits until no partial file is left.
@@ -180,7 +180,7 @@ impl Drop for Worker {
 }
 
 impl Worker {
-    /// Starts the job; its outcome can be waited for.
+    /// Starts the job and returns a future of its outcome.
     fn start(job: Job) -> Result<impl Future<Output = Result<SourceDocument, CliError>>, CliError> {
         let (tell, told) = tokio::sync::oneshot::channel();
         let stop = Arc::clone(&job.stop);

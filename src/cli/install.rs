@@ -45,18 +45,18 @@ pub struct InstallArgs {
 pub enum Policy {
     /// Those whose checksum qnnscope knows.
     PinnedOnly,
-    /// Others too, if `--yes` is given or the user says so on the terminal.
+    /// Others too, if `--yes` is given or the user agrees on the terminal.
     Asking,
 }
 
-/// Installs a runtime, shows how far it is on stderr, and says where it is and under which licence.
+/// Installs a runtime, shows progress on stderr, and reports its location and licence.
 pub fn install(args: &InstallArgs, policy: Policy) -> Result<(), CliError> {
     let mut request = InstallRequest::new(Env::from_process());
     request.version.clone_from(&args.version);
     carry_out(request, args, policy)
 }
 
-/// Carries an install out.
+/// Performs an install.
 pub(super) fn carry_out(mut request: InstallRequest, args: &InstallArgs, policy: Policy) -> Result<(), CliError> {
     request.wheel_file.clone_from(&args.wheel);
     request.force = args.force;
@@ -78,10 +78,10 @@ pub(super) fn carry_out(mut request: InstallRequest, args: &InstallArgs, policy:
     report(&installed?, package, args.json)
 }
 
-/// Asks on the terminal whether a wheel with an unknown checksum is to be installed.
+/// Asks on the terminal whether to install a wheel with an unknown checksum.
 fn confirm(unpinned: &Unpinned) -> bool {
     let text = format!("{}: {}.\nInstall it anyway? [y/N] ", unpinned.wheel, unpinned.reason);
-    // A terminal that cannot be written to or read from does not answer yes.
+    // A terminal that cannot be written to or read from does not count as a yes.
     if io::stderr().write_all(text.as_bytes()).is_err() {
         return false;
     }
@@ -90,7 +90,7 @@ fn confirm(unpinned: &Unpinned) -> bool {
     read.is_ok() && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
 }
 
-/// Says what is installed. Text is for people; JSON on stdout is for programs.
+/// Reports what was installed: as text for people, or as JSON on stdout for programs.
 fn report(installed: &Installed, package: Package, json: bool) -> Result<(), CliError> {
     let mib = installed.bytes.div_ceil(1 << 20);
     let dir = installed.dir.display();
@@ -108,7 +108,7 @@ fn report(installed: &Installed, package: Package, json: bool) -> Result<(), Cli
         text.push_str(&licence.display().to_string());
         text.push('\n');
     }
-    // The install is done; a closed terminal does not undo it.
+    // The install is complete; a closed terminal does not undo it.
     let _ = io::stderr().write_all(text.as_bytes());
     if json {
         print_json(installed)?;
@@ -116,8 +116,8 @@ fn report(installed: &Installed, package: Package, json: bool) -> Result<(), Cli
     Ok(())
 }
 
-/// Lets SIGINT, SIGTERM and SIGHUP stop the install, which then cleans up. Where the signals cannot be watched they end
-/// the process as usual, and the next install cleans up.
+/// Lets SIGINT, SIGTERM and SIGHUP stop the install, which then cleans up. If the signals cannot be watched,
+/// they end the process as usual, and the next install cleans up.
 fn stop_on_signal(cancel: Arc<AtomicBool>) {
     thread::spawn(move || {
         let Ok(events) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
@@ -129,11 +129,11 @@ fn stop_on_signal(cancel: Arc<AtomicBool>) {
     });
 }
 
-/// Shows progress on stderr: one moving line on a terminal, else one line per step.
+/// Shows progress on stderr: one updating line on a terminal, otherwise one line per step.
 struct Steps {
     bar: ProgressBar,
     terminal: bool,
-    /// The step that was last begun.
+    /// The latest step.
     step: String,
 }
 
@@ -152,7 +152,7 @@ impl Steps {
             InstallProgress::Asking { requirement } => (format!("asking pip for {requirement}"), 0, None),
             InstallProgress::Downloading { wheel: None, .. } => return,
             InstallProgress::Downloading { wheel: Some(wheel), done, total } => {
-                // Name and version: the rest, for which Python and machine, would push the figures off the line.
+                // Name and version only: the Python and platform tags would push the figures off the line.
                 let short: Vec<&str> = wheel.splitn(3, '-').take(2).collect();
                 (format!("downloading {}", short.join(" ")), *done, *total)
             }

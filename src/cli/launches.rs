@@ -1,22 +1,22 @@
-//! The default number of launches, and which options a number conflicts with.
+//! The default number of launches, and the options that rule out several.
 
 use super::CliError;
 use super::modes::ModeOptions;
 use crate::analysis::launches::{FIRST_LAUNCHES, MANY_LAUNCHES};
 use crate::event::{Budget, Launches};
 
-/// Launches when nothing is said.
+/// Default number of launches.
 #[expect(clippy::cast_possible_truncation, reason = "a handful")]
 const PLANNED: u32 = FIRST_LAUNCHES as u32;
 /// Maximum number of launches if they disagree.
 #[expect(clippy::cast_possible_truncation, reason = "a handful")]
 const MOST: u32 = MANY_LAUNCHES as u32;
-/// Inferences per launch for a reliable median; a smaller total is a quick look.
+/// Inferences per launch for a reliable median; a smaller total is just a quick look.
 const INFERENCES: u64 = 10;
-/// Time per launch for the same, seconds.
+/// Time per launch for the same purpose, seconds.
 const SECONDS: f64 = 0.1;
 
-/// The launches for runs with this budget.
+/// The launches of runs with this budget.
 pub fn plan(options: &ModeOptions, budget: Budget, seed: u64) -> Result<Launches, CliError> {
     if let Some(asked) = options.launches {
         return match budget {
@@ -26,8 +26,8 @@ pub fn plan(options: &ModeOptions, budget: Budget, seed: u64) -> Result<Launches
             _ => Ok(Launches { planned: asked, limit: asked, seed }),
         };
     }
-    // Rounds are launches already; a course over time, a published way of measuring and the points of a sweep are made by
-    // one process each.
+    // Rounds are launches already; a sustained run, a published procedure and each point of a sweep use a
+    // single process.
     let alone = options.interleave.is_some()
         || options.sustained.is_some()
         || options.like.is_some()

@@ -70,16 +70,16 @@ async fn session(
     };
     let probe = HostProbe::start(source.clone());
     let devices = AdbServer::locate(global.adb_server.as_deref())?;
-    // A run on this machine needs no adb server; a running one is used anyway.
+    // A run on this machine needs no adb server, but a running server is used.
     let start_server = start.as_ref().is_none_or(|(_, runs)| runs.iter().any(|run| run.plan.device != LOCAL_DEVICE));
     let watcher = tokio::spawn(watch(devices, source.clone(), start_server));
     let (end, mut over) = oneshot::channel::<()>();
     let pump = tokio::spawn(async move {
-        // The session continues after the view has ended, and is recorded to its end.
+        // The session outlives the view and is recorded to its end.
         loop {
             tokio::select! {
                 biased;
-                // Not left to the last source, which may be in a thread waiting for a device.
+                // Does not wait for the last source, which may be in a thread waiting for a device.
                 _ = &mut over => break,
                 record = hub.next() => match record {
                     Some(record) => { let _ = records.send(record).await; }
@@ -116,7 +116,7 @@ async fn session(
         drop(probe);
         let _ = end.send(());
     };
-    // Until then this takes the view's place.
+    // Until then this stands in for the view.
     let rest = async {
         while let Some(record) = view.recv().await {
             if let Ok(store) = &mut store {
@@ -141,7 +141,7 @@ async fn session(
     Ok(headless::exit_status(&store))
 }
 
-/// Waits until the current run has stopped cleanly, unless the user does not want to.
+/// Waits until the current run has stopped cleanly, unless the user does not want to wait.
 async fn leave(conductor: &mut JoinHandle<()>) {
     let patience = async {
         tokio::time::sleep(QUIET).await;
@@ -159,20 +159,20 @@ async fn leave(conductor: &mut JoinHandle<()>) {
     let _ = conductor.await;
 }
 
-/// Turns requests of the view into orders.
+/// Turns requests from the view into orders.
 struct Desk {
     options: RunOptions,
     global: Global,
     source: Source,
     orders: mpsc::Sender<Order>,
-    /// The last requested model, by device.
+    /// The last requested model per device.
     models: BTreeMap<String, PathBuf>,
-    /// The last order, by device.
+    /// The last order per device.
     last: BTreeMap<String, Vec<RunRequest>>,
 }
 
 impl Desk {
-    /// Executes a request; true if it was the last.
+    /// Executes a request; returns true if it was the last.
     async fn serve(&mut self, request: Request) -> bool {
         match request {
             Request::Start { device, model, backends } => {
@@ -210,7 +210,7 @@ impl Desk {
         }
     }
 
-    /// Remembers the orders for each device.
+    /// Remembers the orders per device.
     fn note(&mut self, requests: &[RunRequest]) {
         for request in requests {
             self.last.remove(&request.plan.device);
@@ -222,11 +222,11 @@ impl Desk {
     }
 
     async fn send(&self, order: Order) {
-        // Fails only if the conductor is gone, at the end.
+        // Only fails if the conductor is gone, at the end.
         let _ = self.orders.send(order).await;
     }
 
-    /// A run that cannot even be requested is shown as failed, with what to do next.
+    /// Shows a run that cannot even be requested as failed, with what to do next.
     async fn refuse(&self, device: &str, model: &Path, backends: &[Backend], error: &CliError) {
         let run = Some(self.source.new_run());
         let plan = RunPlan {
@@ -255,7 +255,8 @@ impl Desk {
     }
 }
 
-/// The backends of the runtime, judged by its files: an existing library may still fail, which a run then shows.
+/// The backends of the runtime, judging by its files: a library that exists may still fail to load, which a
+/// run then shows.
 fn availability(global: &Global) -> Vec<BackendAvailability> {
     let runtime = options::runtime(global);
     Backend::ALL
@@ -271,14 +272,14 @@ fn availability(global: &Global) -> Vec<BackendAvailability> {
         .collect()
 }
 
-/// Models of earlier sessions, newest first, one path a line.
+/// Models of earlier sessions, newest first, one path per line.
 mod recent {
     use crate::backends::runtime::Env;
     use crate::files::{read_text_at_most, write_whole};
     use std::path::{Path, PathBuf};
 
     const KEEP: usize = 12;
-    /// Largest list that is read.
+    /// Maximum size of the list, bytes.
     const RECENT_BYTES: u64 = 1 << 20;
 
     fn file() -> Option<PathBuf> {
@@ -291,7 +292,7 @@ mod recent {
         text.lines().map(PathBuf::from).filter(|path| path.exists()).take(KEEP).collect()
     }
 
-    /// Moves a model to the front. Losing this list is not an error.
+    /// Moves a model to the front. Losing the list is not an error.
     pub fn remember(model: &Path) {
         let (Some(file), Ok(model)) = (file(), std::path::absolute(model)) else { return };
         let Some(name) = model.to_str().filter(|name| !name.contains('\n')) else { return };

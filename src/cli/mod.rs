@@ -1,4 +1,4 @@
-//! The command line: one file per subcommand. Arguments in, library calls, an exit status out.
+//! The command line: one file per subcommand. Arguments in, library calls, exit status out.
 
 mod accuracy;
 mod accuracy_args;
@@ -185,7 +185,7 @@ enum Command {
     Runner,
 }
 
-/// Whether these arguments, without the program's name, are valid; for suggested commands.
+/// Whether these arguments, without the program name, are valid; used to test suggested commands.
 #[cfg(test)]
 pub(crate) fn parses(arguments: &[String]) -> Result<(), clap::Error> {
     Cli::try_parse_from(std::iter::once("qnnscope").chain(arguments.iter().map(String::as_str))).map(drop)
@@ -194,8 +194,8 @@ pub(crate) fn parses(arguments: &[String]) -> Result<(), clap::Error> {
 /// Time limit for the final messages to devices.
 const FAREWELL: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// A limit on file sizes would end the process with a signal, and silently; caught, writing fails with an error. Runners are
-/// started by this, too.
+/// Exceeding a file size limit would end the process by a signal, without a message; with the signal caught,
+/// writes fail with an error. Runners are started by this process, too.
 fn catch_file_size_limit() {
     #[cfg(target_os = "linux")]
     {
@@ -267,8 +267,8 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// The user's causes, for every command that may name one. Only commands about causes stop at a mistake in the file,
-/// and read it themselves; it does not end a run.
+/// Loads the user's causes, for every command that may report one. Only commands about causes stop at an
+/// error in the file, and those read it themselves; it does not stop a run.
 fn own_causes(command: Option<&Command>) {
     let reads_itself = matches!(
         command,
@@ -279,8 +279,8 @@ fn own_causes(command: Option<&Command>) {
     }
 }
 
-/// Keeps other processes of the user, the runners among them, from reading this one's memory: secrets of the environment,
-/// recorded inputs. It leaves no core dumps either.
+/// Keeps the user's other processes, including the runners, from reading this one's memory: secrets in the
+/// environment, recorded inputs. Also disables core dumps.
 fn hide() {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {
@@ -290,12 +290,12 @@ fn hide() {
     }
 }
 
-/// A line on stderr; a failed write is not an error.
+/// Prints a line on stderr; a failed write is not an error.
 fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// All runs ok.
+/// All runs succeeded.
 pub const OK: u8 = 0;
 /// A run failed.
 pub const FAILED: u8 = 1;
@@ -303,5 +303,5 @@ pub const FAILED: u8 = 1;
 pub const BAD_INPUT: u8 = 2;
 /// Something needed is missing.
 pub const MISSING: u8 = 3;
-/// Ended by Ctrl-C, as shells count it.
+/// Ended by Ctrl-C, following the shells' convention.
 pub const INTERRUPTED: u8 = 130;

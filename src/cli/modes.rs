@@ -1,4 +1,4 @@
-//! Ways of measuring and constraints, as options of a run: their effect, and conflicts.
+//! Ways of measuring and constraints, as run options: their effect, and conflicts.
 
 use super::CliError;
 use super::values::{decibels, points, seconds};
@@ -11,11 +11,11 @@ use crate::run::Site;
 const RATES_HZ: (f64, f64) = (0.01, 10_000.0);
 /// Heading of these options in the help.
 const MODES: &str = "Ways of measuring";
-/// Inferences of an AI Hub profile job.
+/// Number of inferences in an AI Hub profile job.
 const AIHUB_ITERATIONS: u64 = 100;
 /// Samples and seconds of `MLPerf`'s single-stream scenario.
 const MLPERF: (u64, f64) = (1024, 60.0);
-/// Longest detailed phase, seconds, if the clean phase is deliberately long: it only warms the device.
+/// Maximum detailed phase, seconds, if the clean phase is deliberately long: it would only warm the device.
 const DETAILED_SECONDS: f64 = 10.0;
 
 /// How to measure.
@@ -72,10 +72,10 @@ pub struct ModeOptions {
     pub max_top1_loss: Option<f64>,
 }
 
-/// One run of those that are requested.
+/// One of the requested runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Slot {
-    /// Place of the model among those requested.
+    /// Index of the model among those requested.
     pub model: usize,
     /// Backend.
     pub backend: Backend,
@@ -83,7 +83,7 @@ pub struct Slot {
     pub mode: Mode,
 }
 
-/// The user's other options that a way of measuring may contradict.
+/// The user's other options, which may conflict with a way of measuring.
 #[derive(Debug, Clone, Copy)]
 pub struct ModeRequest<'a> {
     /// `--iterations`.
@@ -99,7 +99,7 @@ pub struct ModeRequest<'a> {
 }
 
 impl Slot {
-    /// The same in groups of other numbers.
+    /// The same slot with its group numbers shifted.
     pub fn moved(&self, groups: usize) -> Self {
         let mut slot = self.clone();
         let groups = u32::try_from(groups).unwrap_or(u32::MAX);
@@ -111,8 +111,8 @@ impl Slot {
 }
 
 impl ModeOptions {
-    /// All runs in the order they are made in: a round over the backends after the other, on each of them all of so many models, at
-    /// each rate.
+    /// All runs in execution order: round by round over the backends, on each backend all models, at each
+    /// rate.
     pub fn slots(&self, backends: &[Backend], models: usize) -> Vec<Slot> {
         let rates = if self.rate_sweep.is_empty() { vec![self.rate] } else { self.rate_sweep.clone() };
         let place = |group: usize, index: usize, of: usize| {
@@ -144,7 +144,7 @@ impl ModeOptions {
         slots
     }
 
-    /// What the runs have to keep to.
+    /// The constraints on the runs.
     pub fn constraints(&self) -> Constraints {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive, and saturates")]
         let bytes = |mb: f64| (mb * f64::from(1u32 << 20)) as u64;
@@ -159,7 +159,7 @@ impl ModeOptions {
         }
     }
 
-    /// Refuses what is impossible there, and flags that contradict a way of measuring.
+    /// Refuses what is impossible on that device, and flags that conflict with a way of measuring.
     pub fn check(&self, asked: ModeRequest<'_>, site: &Site) -> Result<(), CliError> {
         let usage = |text: String| Err(CliError::Usage(text));
         let slowest = self.rate_sweep.iter().flatten().chain(&self.rate).copied().fold(f64::INFINITY, f64::min);
@@ -190,7 +190,8 @@ impl ModeOptions {
         }
     }
 
-    /// Budget of the clean phase, where the measurement mode sets it, and the one of the detailed phase that fits it.
+    /// Budget of the clean phase, if the measurement mode sets it, and a matching budget of the detailed
+    /// phase.
     pub fn budgets(&self, asked: ModeRequest<'_>) -> Option<(Budget, Budget)> {
         let clean = match (self.sustained, self.like) {
             (Some(seconds), _) => Budget::Seconds(seconds),
@@ -204,7 +205,7 @@ impl ModeOptions {
         Some((clean, Budget::Seconds(seconds)))
     }
 
-    /// Settings implied by the measurement mode, unless the user's flags already set them.
+    /// Settings implied by the measurement mode, unless the user's flags set them.
     pub fn settings(&self, asked: ModeRequest<'_>) -> Vec<SettingRequest> {
         if self.like != Some(Like::Aihub) {
             return Vec::new();

@@ -8,24 +8,26 @@ use std::path::{Path, PathBuf};
 pub struct Names<'a> {
     /// The runs.
     pub slots: &'a [Slot],
-    /// The models that they are of.
+    /// The models they run.
     pub models: &'a [PathBuf],
-    /// A short name of the device, if there are several.
+    /// A short name for the device, if there are several.
     pub place: Option<&'a str>,
 }
 
 impl Names<'_> {
-    /// One folder per run if there are several: `cpu`, `htp`, `cpu-2`; for several models `old-cpu`, `new-cpu`.
+    /// One folder per run if there are several: `cpu`, `htp`, `cpu-2`; with several models `old-cpu`,
+    /// `new-cpu`.
     pub fn output_dir(&self, dir: &Path, index: usize) -> PathBuf {
         if self.is_alone() { dir.to_owned() } else { dir.join(self.run_name(index)) }
     }
 
-    /// The same for a file: `out.log` becomes `out-cpu.log`, `out-htp.log`, `out-cpu-2.log`.
+    /// Likewise for a file: `out.log` becomes `out-cpu.log`, `out-htp.log`, `out-cpu-2.log`.
     pub fn log_file(&self, file: &Path, index: usize) -> PathBuf {
         if self.is_alone() { file.to_owned() } else { named_after(file, &self.run_name(index)) }
     }
 
-    /// A context for each model and backend where there are several: `out.bin` becomes `out-cpu.bin`, `out-htp.bin`.
+    /// One context per model and backend if there are several: `out.bin` becomes `out-cpu.bin`,
+    /// `out-htp.bin`.
     pub fn context_file(&self, file: &Path, index: usize) -> PathBuf {
         let slot = &self.slots[index];
         let is_one = self.place.is_none();
@@ -36,7 +38,7 @@ impl Names<'_> {
         }
     }
 
-    /// True of the only run.
+    /// True if there is only one run.
     fn is_alone(&self) -> bool {
         self.slots.len() == 1 && self.place.is_none()
     }
@@ -52,14 +54,14 @@ impl Names<'_> {
         }
         let stem = |model: usize| self.models[model].file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let own = stem(slot.model);
-        // Equal names from different folders are numbered.
+        // Equal names from different folders get a number.
         match (0..slot.model).filter(|earlier| stem(*earlier) == own).count() {
             0 => format!("{own}-{backend}"),
             earlier => format!("{own}.{}-{backend}", earlier + 1),
         }
     }
 
-    /// The side of a run, numbered from its second run on.
+    /// The name of a run's side, numbered from its second run on.
     fn run_name(&self, index: usize) -> String {
         let side = self.side_name(&self.slots[index]);
         match self.slots[..index].iter().filter(|earlier| self.side_name(earlier) == side).count() {

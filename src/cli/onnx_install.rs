@@ -1,4 +1,4 @@
-//! Installs ONNX Runtime and its QNN plug-in, on request and for the first run of an ONNX model.
+//! Installs ONNX Runtime and its QNN plug-in, on request or for the first run of an ONNX model.
 
 use super::install::{InstallArgs, Policy, carry_out};
 use super::{CliError, Global, options};
@@ -11,7 +11,8 @@ use crate::run::Site;
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::Path;
 
-/// Installs ONNX Runtime, and QNN's libraries again where they were installed before the plug-in was kept with them.
+/// Installs ONNX Runtime, and reinstalls QNN's libraries if they were installed before the plug-in was kept
+/// with them.
 pub fn install(args: &InstallArgs, policy: Policy, global: &Global) -> Result<(), CliError> {
     let env = Env::from_process();
     carry_out(InstallRequest::of(Package::OnnxRuntime, env.clone()), args, policy)?;
@@ -36,7 +37,7 @@ fn is_installed(runtime: &RuntimeDir) -> bool {
     runtime.source == RuntimeSource::Installed
 }
 
-/// Offers to install what an ONNX model lacks; if nobody can be asked, the run reports what is missing.
+/// Offers to install what an ONNX model lacks; without a terminal, the run reports what is missing.
 pub fn offer(model: &Path, site: &Site, global: &Global) -> Result<(), CliError> {
     let Site::Here { runtime, .. } = site else { return Ok(()) };
     let env = Env::from_process();

@@ -1,4 +1,4 @@
-//! Options for runs of ONNX models, and what such a run needs.
+//! Options for runs of ONNX models, and what such a run requires.
 
 use super::CliError;
 use crate::backends::qnn::runner::OnnxTask;
@@ -25,7 +25,7 @@ pub struct OnnxOptions {
 }
 
 impl OnnxOptions {
-    /// What a run of the model needs additionally, if it is an ONNX model.
+    /// What a run of the model requires in addition, if it is an ONNX model.
     pub fn task(&self, model: &Path, site: &Site) -> Result<Option<OnnxTask>, CliError> {
         let is_onnx = identify(model).is_ok_and(|format| format == ModelFormat::Onnx);
         if !is_onnx {
@@ -58,7 +58,7 @@ impl OnnxOptions {
         }
     }
 
-    /// The first option that was given.
+    /// The first option given.
     fn first(&self) -> Option<&'static str> {
         match self {
             Self { dim, .. } if !dim.is_empty() => Some("--dim"),
@@ -69,7 +69,7 @@ impl OnnxOptions {
     }
 }
 
-/// What a question about an ONNX model needs: the libraries, and sizes of free dimensions.
+/// What a query about an ONNX model requires: the libraries, and sizes of free dimensions.
 pub fn task_of(kit: &OnnxKit, dimensions: &[(String, u64)], options: &[(String, String)]) -> OnnxTask {
     OnnxTask {
         library: absolute(&kit.library),
@@ -92,9 +92,9 @@ pub fn pair(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// `--dim`: a number for a free dimension.
+/// `--dim`: the size of a free dimension.
 pub fn dimension(text: &str) -> Result<(String, u64), String> {
-    // A dimension's name may contain `=`, its size not.
+    // A dimension's name may contain `=`, its size cannot.
     let (name, size) = text.rsplit_once('=').filter(|(name, _)| !name.is_empty()).ok_or("expected NAME=N")?;
     match size.parse() {
         Ok(size @ 1..=0x7fff_ffff) => Ok((name.to_owned(), size)),

@@ -43,7 +43,7 @@ pub fn open(args: &OpenArgs, global: &Global) -> Result<u8, CliError> {
         notes = opened.notes.iter().map(|note| format!("{subject}{note}")).collect();
         first = Some((if args.play { Store::new() } else { opened.store }, recording));
     }
-    // Without a history the named files open anyway.
+    // Without a history the named files still open.
     let library = library(args.play.then_some(args.speed))
         .or_else(|error| if first.is_some() { Ok(None) } else { Err(error) })?;
     let options = AppOptions { library, ..live::looks(global) };
@@ -54,7 +54,7 @@ pub fn open(args: &OpenArgs, global: &Global) -> Result<u8, CliError> {
     Ok(OK)
 }
 
-/// The comparison of two models in a file, if any.
+/// The comparison of two models in a file, if it is one.
 fn accuracy(files: &[PathBuf]) -> Result<Option<AccuracyDocument>, CliError> {
     for path in files {
         let shown = || clean_text(&path.to_string_lossy());

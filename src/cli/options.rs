@@ -16,7 +16,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Share of the free memory that a runner may take when nothing is said.
+/// Default share of the free memory that a runner may take.
 const MEMORY_SHARE: f64 = 0.9;
 
 /// What to measure and how.
@@ -157,19 +157,19 @@ impl OutputOptions {
         !self.json && !self.headless && std::io::stdout().is_terminal() && std::io::stdin().is_terminal()
     }
 
-    /// What runs have to know of it.
+    /// The part that runs need to know.
     pub fn beside(&self) -> Beside {
         Beside { record: self.record.clone(), force: self.force }
     }
 }
 
 impl RunOptions {
-    /// Counters of a device.
+    /// Options for reading a device's counters.
     pub fn counter_options(&self) -> Result<CounterOptions, CliError> {
         Ok(CounterOptions::new(self.counter_rate, self.counters.clone(), self.counter_file.as_deref())?)
     }
 
-    /// Bounds of the runners.
+    /// Limits of the runners.
     pub fn limits(&self) -> Limits {
         Limits {
             stage_timeout: Duration::from_secs_f64(self.stage_timeout),
@@ -178,7 +178,7 @@ impl RunOptions {
     }
 }
 
-/// The default share of the free memory for a runner.
+/// The default memory limit of a runner, bytes; `None` if the free memory is unknown.
 pub fn free_memory_share() -> Option<u64> {
     let system = sysinfo::System::new_with_specifics(
         sysinfo::RefreshKind::nothing().with_memory(sysinfo::MemoryRefreshKind::nothing().with_ram()),
@@ -189,7 +189,7 @@ pub fn free_memory_share() -> Option<u64> {
     (share > 0).then_some(share)
 }
 
-/// The runtime resulting from `--runtime`, the environment and installed ones.
+/// The runtime selected by `--runtime`, the environment and what is installed.
 pub fn runtime(global: &Global) -> Result<RuntimeDir, CliError> {
     Ok(choose(global.runtime.as_deref(), &Env::from_process())?)
 }
@@ -200,7 +200,7 @@ pub fn backend(text: &str) -> Result<Backend, String> {
 }
 
 fn input(text: &str) -> Result<(String, PathBuf), String> {
-    // A tensor's name may contain `=`; an existing file decides, else the last one splits.
+    // A tensor's name may contain `=`: an existing file decides, otherwise the last `=` separates.
     let splits: Vec<(&str, &str)> = text.match_indices('=').map(|(at, _)| (&text[..at], &text[at + 1..])).collect();
     let chosen = splits.iter().find(|(_, file)| Path::new(file).exists()).or(splits.first());
     match chosen {

@@ -1,4 +1,4 @@
-//! Reads the command line. Invalid arguments are echoed, so they are made safe to show first.
+//! Parses the command line. Invalid arguments are echoed, so they are sanitised first.
 
 use super::headless::check_output;
 use super::{BAD_INPUT, Cli, FAILED, OK, say};
@@ -7,7 +7,7 @@ use clap::Parser;
 use std::ffi::OsString;
 use std::io::{self, Write};
 
-/// The command line, or the exit status if help was requested or it is invalid.
+/// The parsed command line, or the exit status if it asks for help or is invalid.
 pub fn parse() -> Result<Cli, u8> {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     match Cli::try_parse_from(&arguments) {
@@ -31,7 +31,7 @@ fn print(text: &clap::Error) -> u8 {
     }
 }
 
-/// The error names the arguments; escape sequences in them must not reach the terminal.
+/// The error quotes the arguments; escape sequences in them must not reach the terminal.
 fn complain(error: &clap::Error, arguments: &[OsString]) {
     let texts = || arguments.iter().map(|argument| argument.to_string_lossy());
     if !texts().any(|text| text.contains(disturbs)) {
@@ -42,7 +42,7 @@ fn complain(error: &clap::Error, arguments: &[OsString]) {
         Err(error) => {
             let _ = error.print();
         }
-        // Only what was replaced was wrong.
+        // Only the characters that were replaced made it invalid.
         Ok(_) => {
             let lines: Vec<String> = error.to_string().lines().map(clean_text).collect();
             say(lines.join("\n").trim_end());
@@ -59,7 +59,7 @@ mod tests {
         let mut wrong = Vec::new();
         for (cause, command) in crate::diagnosis::commands_of_steps() {
             for part in command.split("; ").filter(|part| part.starts_with("qnnscope ")) {
-                // Read, not run.
+                // Parsed, not executed.
                 if let Err(error) = Cli::try_parse_from(part.split_whitespace()) {
                     wrong.push(format!("{cause}: {part}: {error}"));
                 }

@@ -1,14 +1,16 @@
-//! Waiting for an answer without progress to show: reports what it waits for, and only for a limited time.
+//! Waiting for an answer without progress to show: reports what it is waiting for, and only waits for a
+//! limited time.
 
 use super::{CliError, options, say, setup};
 use crate::backends::local::Limits;
 use std::time::{Duration, Instant};
 
-/// Time before reporting what it waits for.
+/// Time before reporting what it is waiting for.
 const SILENT: Duration = Duration::from_secs(2);
-/// How often it is said again.
+/// Interval at which the report is repeated.
 const AGAIN: Duration = Duration::from_secs(30);
-/// A runner's own limit is longer than ours, whose message names the right option.
+/// Margin by which a runner's own limit exceeds ours, so that our message, which names the right option,
+/// comes first.
 const LATER: Duration = Duration::from_secs(5);
 
 /// How long an answer may take.
@@ -25,22 +27,23 @@ impl Patience {
         Self { timeout: timeout.unwrap_or(f64::INFINITY) }
     }
 
-    /// Limits for a queried runner.
+    /// Limits of a queried runner.
     pub fn limits(self) -> Limits {
         let stage_timeout = self.limit().map_or(Limits::default().stage_timeout, |limit| limit + LATER);
         Limits { stage_timeout, memory_bytes: options::free_memory_share() }
     }
 
-    /// Nothing without a limit.
+    /// `None` without a limit.
     fn limit(self) -> Option<Duration> {
         Duration::try_from_secs_f64(self.timeout).ok()
     }
 
-    /// Waits for `work`, on its own runtime. If it takes long, reports `what` on stderr, unless empty (if a terminal
-    /// already shows it). A signal or the limit drops the work, with the runner and everything it started.
+    /// Waits for `work` on its own runtime. If that takes long, reports `what` on stderr, unless it is empty
+    /// (if a terminal already shows it). A signal or the limit drops the work, including the runner and
+    /// everything it started.
     ///
     /// # Errors
-    /// [`CliError::TimedOut`], [`CliError::Interrupted`], or what the work ends with.
+    /// [`CliError::TimedOut`], [`CliError::Interrupted`], or the error of the work.
     pub fn wait<T, E: Into<CliError>>(
         self,
         what: impl Fn() -> String,

@@ -1,4 +1,4 @@
-//! The cores for a runner's threads: lists of CPU cores in the syntax of `taskset -c`, or a core for each thread.
+//! The cores for a runner's threads: lists of CPU cores in `taskset -c` syntax, or one core per thread.
 
 use crate::backends::qnn::runner::Pin;
 
@@ -17,7 +17,7 @@ pub fn pin(text: &str) -> Result<Pin, String> {
     }
 }
 
-/// Cores in increasing order, each once.
+/// Cores in increasing order, without duplicates.
 fn cores(text: &str) -> Result<Vec<usize>, String> {
     let wrong = || "expected numbers of cores, such as 0 or 0-3,6, or spread, spread:0-3, or free".to_owned();
     let number = |text: &str| text.trim().parse::<usize>().ok().filter(|core| *core < CORES).ok_or_else(wrong);

@@ -43,7 +43,7 @@ pub fn profile_log(args: &ProfileLogArgs) -> Result<u8, CliError> {
         }
     };
     if sink.gone {
-        // Whoever read it has seen enough.
+        // The reader closed the pipe: it has seen enough.
         return Ok(OK);
     }
     report(result.map_err(|source| CliError::ProfileLog { path: path.clone(), source })?, args.format, &path)
@@ -91,7 +91,7 @@ impl<W: Write> Write for Sink<W> {
     }
 }
 
-/// Information not in the rows goes to stderr.
+/// Reports on stderr what the rows do not show.
 fn report(outcome: ReadOutcome, format: Format, path: &str) -> Result<u8, CliError> {
     let path = clean_text(path);
     if let Some(note) = nothing(&outcome) {

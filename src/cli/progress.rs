@@ -10,17 +10,17 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::Duration;
 
-/// Maximum number of launches with separate lines.
+/// Maximum number of launches that get separate lines.
 const LINES: u32 = 10;
 
-/// A bar per device on a terminal, else a line per long stage.
+/// A bar per device on a terminal, otherwise a line per long stage.
 pub struct Progress {
     bars: Option<MultiProgress>,
     lanes: Vec<Lane>,
 }
 
 impl Progress {
-    /// Of these runs.
+    /// Progress of these runs.
     pub fn new(requests: &[RunRequest]) -> Self {
         let bars = std::io::stderr().is_terminal().then(MultiProgress::new);
         let mut progress = Self { bars, lanes: Vec::new() };
@@ -48,13 +48,13 @@ impl Progress {
             Event::RunStarted(plan) => self.lanes.iter().position(|lane| lane.device == plan.device),
             _ => self.lanes.iter().position(of_run),
         };
-        // Messages of no run go above all bars.
+        // Messages that belong to no run go above all bars.
         if let Some(lane) = self.lanes.get_mut(at.unwrap_or(0)) {
             lane.show(record);
         }
     }
 
-    /// Takes the bars away.
+    /// Removes the bars.
     pub fn finish(&self) {
         self.lanes.iter().for_each(Lane::finish);
     }
@@ -64,7 +64,7 @@ impl Progress {
 struct Lane {
     device: String,
     bar: Option<ProgressBar>,
-    /// The device's name in lines, if there are several.
+    /// The device's name for use in lines, if there are several.
     there: String,
     backend: String,
     /// Backends and models by run, since launches of several runs alternate.
@@ -101,7 +101,7 @@ impl Lane {
                 }
                 self.launch = if *of > 1 { format!(" {}/{of}", index + 1) } else { String::new() };
                 let why = reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
-                // Of many, a bar says enough.
+                // If there are many, the bar says enough.
                 if (2..=LINES).contains(of) {
                     self.line(&format!("{}: launch {} of {of}{why}", self.backend, index + 1));
                 }
@@ -127,7 +127,7 @@ impl Lane {
             Event::PhaseStarted { phase, budget } if *phase != Phase::First => {
                 let total = match budget {
                     Budget::Iterations(iterations) => Some(*iterations),
-                    // A time is more useful than a number that may be exceeded.
+                    // A time is more useful than a count that may be exceeded.
                     Budget::Seconds(_) | Budget::AtLeast { .. } => None,
                 };
                 self.step(&format!("{}{}: {} phase", self.backend, self.launch, phase.name()), total);
@@ -153,7 +153,7 @@ impl Lane {
                 let asked = failure.refusal.as_deref().is_some_and(|refusal| refusal.verdict.is_some());
                 let fault = Fault::of(failure).or_else(|| Fault::suspected(failure));
                 let said = match fault {
-                    // The validator's verdict comes after the failure itself was reported.
+                    // The validator's verdict arrives after the failure itself was reported.
                     Some(fault) if asked => format!("checked afterwards: the backend refuses {}", fault.sentence()),
                     Some(fault) => format!("failed in stage {} at {}", failure.stage, fault.sentence()),
                     None => format!("failed in stage {}: {}", failure.stage, failure.message),
@@ -170,7 +170,7 @@ impl Lane {
         }
     }
 
-    /// Without a bar only the start and the end of a pause get a line.
+    /// Without a bar, only the start and the end of a pause get a line.
     fn pause(&mut self, pause: &CoolDown, text: &str) {
         if pause.end.is_some() || !std::mem::replace(&mut self.pausing, true) {
             self.line(&format!("{}: {text}", self.backend));

@@ -62,13 +62,13 @@ fn percent(text: &str) -> Result<f64, String> {
     if value > 50.0 && value <= 100.0 { Ok(value) } else { Err(format!("`{text}` is not between 50 and 100")) }
 }
 
-/// Computes the model on the data and prints its tensors' ranges.
+/// Computes the model on the data and prints the ranges of its tensors.
 pub fn ranges(args: &RangesArgs, global: &Global) -> Result<u8, CliError> {
     let (model, named) = model_on(&args.model);
     let there = device(global).filter(|name| name != LOCAL_DEVICE);
     target::refuse_runner_here(there.as_deref().unwrap_or(LOCAL_DEVICE), global)?;
     let runtime_dir = match there {
-        // The model is for the device and examined there.
+        // The model is for the device and is examined there.
         Some(_) => PathBuf::new(),
         None => {
             crate::models::identify(&model)?;
@@ -86,7 +86,7 @@ pub fn ranges(args: &RangesArgs, global: &Global) -> Result<u8, CliError> {
         guard.claim("--state", path, Kind::RangesState)?;
     }
     if let Some(path) = &args.output {
-        // Before the work, not after it.
+        // Checked before the work, not after it.
         guard.claim("--output", path, Kind::Encodings)?;
     }
     let backend = named.unwrap_or(Backend::Cpu);

@@ -38,7 +38,7 @@ pub struct RecommendArgs {
     patience: Patience,
 }
 
-/// Reports which backend suits the graph and the SoC. Runs nothing.
+/// Reports which backend suits the graph and the SoC, without running anything.
 pub fn recommend(args: &RecommendArgs, global: &Global) -> Result<u8, CliError> {
     let (model, graphs, _) = inspect::read(&args.model, args.patience, global)?;
     let graph = match &args.graph {
@@ -71,14 +71,14 @@ pub fn recommend(args: &RecommendArgs, global: &Global) -> Result<u8, CliError> 
     Ok(OK)
 }
 
-/// The verdict of this machine's backends on each op; nothing without libraries.
+/// This machine's backends' verdict on each op; empty without libraries.
 fn support(args: &RecommendArgs, global: &Global) -> Result<Vec<Support>, CliError> {
     let Ok(runtime) = options::runtime(global) else { return Ok(Vec::new()) };
     let target = match args.soc {
         Some(soc) => preflight::Target::from_soc(soc),
         None => preflight::Target::fallback(),
     };
-    // A SoC without an HTP has no target: the other backends are still asked.
+    // A SoC without an HTP yields no target: the other backends are still asked.
     let targets: Vec<preflight::Target> = target.into_iter().collect();
     let wanted = [Backend::Htp, Backend::Cpu, Backend::Gpu].into_iter();
     let preflight = Preflight {
@@ -109,7 +109,7 @@ fn support(args: &RecommendArgs, global: &Global) -> Result<Vec<Support>, CliErr
         .collect())
 }
 
-/// Names of the ops that are refused.
+/// Names of the ops that were refused.
 fn refused(asked: &Asked) -> Vec<String> {
     let no = asked.verdicts.iter().filter(|verdict| verdict.code != 0);
     no.filter_map(|verdict| Some(asked.graphs.get(verdict.graph)?.ops.get(verdict.op)?.name.clone())).collect()

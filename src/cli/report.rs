@@ -1,4 +1,4 @@
-//! `qnnscope report`: sessions, and other tools' files, as a page, a comment, a table, a picture or a trace.
+//! `qnnscope report`: sessions and other tools' files as a page, a comment, a table, a picture or a trace.
 
 use super::{CliError, OK, say, setup};
 use crate::accuracy::AccuracyDocument;

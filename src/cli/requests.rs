@@ -1,4 +1,4 @@
-//! The requests that the options of a run become.
+//! Turns the options of a run into requests.
 
 use super::launches;
 use super::modes::{ModeRequest, Slot};
@@ -16,23 +16,23 @@ use crate::run::{RunRequest, Site};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Detailed inferences when nothing is said: a quarter of the clean ones, within these bounds.
+/// Default bounds of the number of detailed inferences, a quarter of the clean ones.
 const DETAILED_ITERATIONS: (u64, u64) = (5, 200);
-/// Share of a clean phase in seconds that the detailed phase gets.
+/// Detailed phase as a share of a clean phase given in seconds.
 const DETAILED_SHARE: f64 = 0.25;
 
-/// Where runs are made, of what.
+/// Where runs are made, and with which models.
 #[derive(Debug)]
 pub struct Destination {
     /// Where.
     pub site: Arc<Site>,
-    /// The models as they are there.
+    /// The models as they exist there.
     pub models: Vec<PathBuf>,
-    /// What ONNX models among them are run with.
+    /// Options for the ONNX models among them.
     pub onnx: OnnxOptions,
 }
 
-/// A word for one of several places, for names of files.
+/// A short name for one of several places, for use in file names.
 fn place_word(places: &[Destination], at: usize) -> String {
     let word = |place: &Destination| {
         let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '.' { c } else { '_' };
@@ -46,14 +46,14 @@ fn place_word(places: &[Destination], at: usize) -> String {
 }
 
 impl RunOptions {
-    /// Checks everything that can be checked before a runner starts, and makes the requests: one per backend and model, unless the
-    /// measurement mode wants several.
+    /// Checks everything that can be checked before a runner starts, and creates the requests: one per
+    /// backend and model, unless the measurement mode requires several.
     pub fn requests(&self, models: &[PathBuf], site: &Arc<Site>, global: &Global) -> Result<Vec<RunRequest>, CliError> {
         let place = Destination { site: site.clone(), models: models.to_vec(), onnx: self.onnx.clone() };
         self.requests_on(&[place], global)
     }
 
-    /// The same on several devices, of which each has as many models as the others.
+    /// The same on several devices, each with the same number of models.
     pub fn requests_on(&self, places: &[Destination], global: &Global) -> Result<Vec<RunRequest>, CliError> {
         let Some(Destination { models, .. }) = places.first() else { return Ok(Vec::new()) };
         let settings = self.settings()?;
@@ -63,7 +63,7 @@ impl RunOptions {
         self.check_inputs()?;
         let truth = self.truth.read(!self.input.is_empty() || self.input_list.is_some())?;
         let mut slots = self.modes.slots(&self.backend, models.len());
-        // One seed for all: they take turns with each other.
+        // One seed for all, since they alternate.
         let launches = launches::plan(&self.modes, self.budgets().0, crate::event::epoch_us())?;
         for slot in &mut slots {
             slot.mode.launches = launches;
@@ -75,9 +75,9 @@ impl RunOptions {
             let word = (places.len() > 1).then(|| place_word(places, at));
             let names = Names { slots: &slots, models, place: word.as_deref() };
             for (index, slot) in slots.iter().enumerate() {
-                // Values that cannot be understood are bad input, and known now.
+                // Invalid values are bad input, which is already known now.
                 settings::resolve(&settings, slot.backend)?;
-                // Rounds and sweeps of two devices are not one.
+                // Rounds and sweeps of two devices must not be combined.
                 let slot = slot.moved(at * sides);
                 let mut request = self.request(&models[slot.model], &slot, site, &settings, global);
                 if onnx[slot.model].is_some() {
@@ -106,7 +106,7 @@ impl RunOptions {
         Ok(requests)
     }
 
-    /// What a runner cannot read: its own standard input brings its orders.
+    /// Refuses what a runner cannot read: its own standard input carries its orders.
     fn check_inputs(&self) -> Result<(), CliError> {
         let is_stdin = |path: &&PathBuf| {
             ["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"].iter().any(|name| path.as_os_str() == *name)
@@ -121,7 +121,7 @@ impl RunOptions {
         }
     }
 
-    /// Makes sure that the runs write nothing that they read, nothing twice, and no file of somebody else's.
+    /// Makes sure that the runs write nothing they read, nothing twice, and no file of another program.
     fn guard(&self, requests: &[RunRequest], global: &Global) -> Result<(), CliError> {
         let Some(RunRequest { task, site, .. }) = requests.first() else { return Ok(()) };
         let mut guard = task.guard();
@@ -159,7 +159,7 @@ impl RunOptions {
         Ok(())
     }
 
-    /// Files of the command that a runner does not read, as far as it can be told of them.
+    /// Files of the command that a runner does not read, as far as it can be told about them.
     fn protected(&self, global: &Global) -> Vec<PathBuf> {
         let files = [&self.config, &self.counter_file, &global.runner];
         let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
@@ -231,7 +231,7 @@ impl RunOptions {
         RunRequest { plan, task, site: Arc::clone(site), judging: None }
     }
 
-    /// What a way of measuring may contradict.
+    /// The options that may conflict with a way of measuring.
     fn asked(&self) -> ModeRequest<'_> {
         ModeRequest {
             iterations: self.iterations,
@@ -258,7 +258,7 @@ impl RunOptions {
         }
     }
 
-    /// The file's settings, then the flags.
+    /// The settings of the file, then those of the flags.
     fn settings(&self) -> Result<Vec<SettingRequest>, CliError> {
         let mut requests = match &self.config {
             Some(path) => settings::read_config(path)?,

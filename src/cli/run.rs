@@ -45,7 +45,7 @@ pub fn run(args: &RunArgs, global: &Global) -> Result<u8, CliError> {
             if let Some(done) = device_onnx::converted(model, &options, device, global)? {
                 model.clone_from(&done.model);
                 converted.push(done);
-                // The options of ONNX models were for the conversion.
+                // The ONNX options applied to the conversion.
                 onnx = OnnxOptions::default();
             }
         }

@@ -42,7 +42,7 @@ pub struct ListArgs {
     patience: Patience,
 }
 
-/// Carries `qnnscope runtime` out.
+/// Executes `qnnscope runtime`.
 pub fn runtime(args: &RuntimeArgs, global: &Global) -> Result<u8, CliError> {
     match &args.command {
         RuntimeCommand::Install(args) => {

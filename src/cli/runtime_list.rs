@@ -21,7 +21,7 @@ struct Document {
 
 #[derive(Debug, Serialize)]
 struct Row {
-    /// True for the one that is used when nothing else is said.
+    /// True for the one used by default.
     chosen: bool,
     path: PathBuf,
     source: RuntimeSource,
@@ -36,7 +36,7 @@ struct OnnxRow {
     library: PathBuf,
     /// Version, if qnnscope installed it.
     version: Option<String>,
-    /// Its QNN plug-in for the runtime that is used; `null` where there is none.
+    /// Its QNN plug-in for the runtime in use; `null` if there is none.
     plugin: Option<PathBuf>,
 }
 
@@ -55,7 +55,7 @@ struct Problem {
     hint: Option<String>,
 }
 
-/// Tries every library of every runtime in its own child and prints the results.
+/// Tries every library of every runtime in a child process of its own and prints the results.
 pub fn list(json: bool, patience: Patience, global: &Global) -> Result<u8, CliError> {
     let env = Env::from_process();
     let found = survey(global.runtime.as_deref(), &env);

@@ -1,4 +1,4 @@
-//! `qnnscope runtime verify`: compares files with their installation.
+//! `qnnscope runtime verify`: compares files with their installation manifest.
 
 use super::headless::{print, print_json};
 use super::{CliError, FAILED, Global, MISSING, OK, say};
@@ -22,15 +22,15 @@ struct Row {
     version: Option<String>,
     /// SHA-256 of the wheel it came from.
     wheel_sha256: Option<String>,
-    /// Whether qnnscope knew that checksum; `null` where there is no manifest.
+    /// Whether qnnscope knew that checksum; `null` if there is no manifest.
     pinned: Option<bool>,
-    /// Files that were compared by their SHA-256.
+    /// Number of files whose SHA-256 was compared.
     verified: usize,
-    /// Files that are not as they were installed.
+    /// Files that have changed since their installation.
     changed: Vec<ChangedFile>,
 }
 
-/// Reads every file of every runtime. Fails if one differs from its installation.
+/// Checks every file of every runtime. Fails if one differs from its installation.
 pub fn verify(json: bool, global: &Global) -> Result<u8, CliError> {
     let found = survey(global.runtime.as_deref(), &Env::from_process());
     let mut rows = Vec::new();

@@ -134,7 +134,7 @@ pub fn sessions(args: &SessionsArgs) -> Result<u8, CliError> {
             }
         }
         Some(SessionsCommand::Tag { one, tags, remove }) => mark(one, |marks| {
-            // As stored: without surrounding spaces.
+            // As stored: without surrounding white space.
             for tag in tags.iter().map(|tag| tag.trim()) {
                 if *remove {
                     marks.tags.remove(tag);
@@ -146,7 +146,7 @@ pub fn sessions(args: &SessionsArgs) -> Result<u8, CliError> {
         Some(SessionsCommand::Note { one, text }) => mark(one, |marks| marks.note = Some(text.clone()))?,
         Some(SessionsCommand::Rename { one, name }) => mark(one, |marks| marks.name = Some(name.clone()))?,
         Some(SessionsCommand::Delete { sessions }) => {
-            // All are found before the first one goes: `last` must not move meanwhile.
+            // All are looked up before the first is deleted: `last` must not move in between.
             let found: Vec<Entry> = sessions.iter().map(|session| history.find(session)).collect::<Result<_, _>>()?;
             for entry in &found {
                 history.delete(entry)?;
@@ -212,7 +212,7 @@ fn copy(source: &std::path::Path, target: &std::path::Path, guard: &Guard) -> Re
     Ok(())
 }
 
-/// Copies lines as far as readable: a truncated session is exported up to there.
+/// Copies lines as far as they are readable: a truncated session is exported up to that point.
 fn whole_lines(source: &mut dyn io::BufRead, out: &mut impl Write) -> io::Result<u64> {
     let mut copied = 0;
     loop {

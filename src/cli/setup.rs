@@ -1,4 +1,4 @@
-//! What every session begins with.
+//! What every session starts with.
 
 pub use super::kept::{history, protect_history};
 use super::options::OutputOptions;
@@ -12,8 +12,8 @@ use crate::session::{Hub, Recorder, Source};
 use crate::store::Store;
 use std::io;
 
-/// An async runtime on this thread. Runners are children of the main thread: the kernel ends them with the thread that
-/// started them, so it must be the one that lives longest.
+/// An async runtime on this thread. Runners are children of the main thread: the kernel ends them together
+/// with the thread that started them, so it must be the one that lives longest.
 pub fn block_on<T>(work: impl Future<Output = T>) -> Result<T, CliError> {
     check_descriptors()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -25,7 +25,7 @@ pub fn block_on<T>(work: impl Future<Output = T>) -> Result<T, CliError> {
         removed().await;
         value
     });
-    // Blocking helpers (signal listeners) must not delay the end.
+    // Blocking helpers (signal listeners) must not delay the exit.
     runtime.shutdown_background();
     Ok(value)
 }
@@ -33,7 +33,7 @@ pub fn block_on<T>(work: impl Future<Output = T>) -> Result<T, CliError> {
 /// Files kept open by an event loop, its signals, a runner's pipes and files being examined.
 const DESCRIPTORS: usize = 40;
 
-/// Ensures that enough files can be opened. Otherwise libraries and devices would seem missing.
+/// Ensures that enough files can be opened. Otherwise libraries and devices would appear to be missing.
 pub fn check_descriptors() -> Result<(), CliError> {
     #[cfg(unix)]
     {
@@ -50,12 +50,12 @@ pub fn check_descriptors() -> Result<(), CliError> {
     Ok(())
 }
 
-/// As [`block_on`], but a signal that asks the process to end drops the work, with the runner and all that it started, even
-/// where a shell in the background had the signal ignored.
+/// As [`block_on`], but a termination signal drops the work, including the runner and everything it started,
+/// even if a shell in the background set the signal to be ignored.
 pub fn block_on_until_stopped<T, E: Into<CliError>>(work: impl Future<Output = Result<T, E>>) -> Result<T, CliError> {
     block_on(async {
         tokio::select! {
-            // Signal handlers are in place before the work starts a process they should end.
+            // Signal handlers must be in place before the work starts a process that they should end.
             biased;
             Ok(()) = termination() => Err(CliError::Interrupted),
             result = work => result.map_err(Into::into),
@@ -63,11 +63,11 @@ pub fn block_on_until_stopped<T, E: Into<CliError>>(work: impl Future<Output = R
     })?
 }
 
-/// Waits for a signal that asks the process to end: SIGINT, SIGTERM, or SIGHUP unless `nohup` says to live on.
+/// Waits for a termination signal: SIGINT, SIGTERM, or SIGHUP unless `nohup` says to ignore it.
 #[cfg(unix)]
 pub async fn termination() -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
-    // Checked before the handler is installed, which shows as not ignored.
+    // Checked before installing the handler, after which it no longer shows as ignored.
     let mut hangup = if is_ignored(SignalKind::hangup()) { None } else { Some(signal(SignalKind::hangup())?) };
     let hung_up = async {
         match &mut hangup {
@@ -81,7 +81,8 @@ pub async fn termination() -> io::Result<()> {
     }
 }
 
-/// Waits for SIGINT or SIGTERM. A terminal that closes may send SIGHUP twice, which is nobody's second request.
+/// Waits for SIGINT or SIGTERM. A closing terminal may send SIGHUP twice, which is not a second request by
+/// the user.
 #[cfg(unix)]
 pub async fn insistence() -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -94,7 +95,7 @@ pub async fn insistence() -> io::Result<()> {
     Ok(())
 }
 
-/// True if whoever started this process had it ignore the signal.
+/// True if this process was started with the signal ignored.
 #[cfg(unix)]
 fn is_ignored(signal: tokio::signal::unix::SignalKind) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -115,7 +116,7 @@ pub async fn insistence() -> io::Result<()> {
     tokio::signal::ctrl_c().await
 }
 
-/// Begins the history's copy of a session; `None` if the user does not want one.
+/// Starts the history's copy of a session; `None` if the user does not want one.
 fn keep(began_us: u64) -> Result<Option<Recorder>, HistoryError> {
     if !Limits::load(config_path().as_deref())?.keep {
         return Ok(None);
@@ -136,7 +137,7 @@ pub fn close_session(hub: &mut Hub, store: Option<&Store>) {
     }
 }
 
-/// A hub with its header and this machine on the stream.
+/// A hub with its header and this machine already on the stream.
 pub async fn open_session(output: &OutputOptions) -> Result<(Hub, Source), CliError> {
     let guard = Guard::new(output.force);
     let recorder = output.record.as_deref().map(|path| Recorder::create_with(path, &guard)).transpose()?;
@@ -147,7 +148,7 @@ pub async fn open_session(output: &OutputOptions) -> Result<(Hub, Source), CliEr
         match keep(began_us) {
             Ok(Some(kept)) => hub.keep(kept),
             Ok(None) => {}
-            // If nothing can be kept, runs still proceed.
+            // If nothing can be kept, the runs still proceed.
             Err(error) => not_kept(&error),
         }
     }

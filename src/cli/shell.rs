@@ -57,7 +57,7 @@ pub fn man(args: &ManArgs) -> Result<u8, CliError> {
         guard.claim("--dir", &path, Kind::ManPage)?;
         pages.push((path, rendered(page)?));
     }
-    // None is written unless all may be.
+    // Nothing is written unless all pages may be.
     for (path, page) in pages {
         write_whole(&path, &page).map_err(|source| unwritten(&path, source))?;
     }

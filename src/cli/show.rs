@@ -1,4 +1,4 @@
-//! `qnnscope show`: a file's contents as `run` would have printed them.
+//! `qnnscope show`: a file's contents, as `run` would have printed them.
 
 use super::headless::{print, print_json};
 use super::{CliError, OK, say};

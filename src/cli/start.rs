@@ -15,7 +15,7 @@ pub fn start(global: &Global) -> Result<u8, CliError> {
     live::live(None, &default_options()?, &OutputOptions::default(), global)
 }
 
-/// The options as if none had been given.
+/// The options of a command line without any.
 pub fn default_options() -> Result<RunOptions, CliError> {
     let command = RunOptions::augment_args(clap::Command::new("run"));
     command

@@ -1,4 +1,4 @@
-//! Which device a command is about, and what a run there needs.
+//! Which device a command is about, and what a run there requires.
 
 use super::options::{self, RunOptions};
 use super::{CliError, Global};
@@ -13,10 +13,11 @@ use crate::run::Site;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Finds out where the device of this name runs models, and with what.
+/// Determines where the named device runs models, and with what.
 pub async fn site(name: &str, run: &RunOptions, global: &Global) -> Result<Arc<Site>, CliError> {
     if name == LOCAL_DEVICE {
-        // This machine's own probe tells load and memory; a Snapdragon has more to tell, and the user may want more.
+        // This machine's own probe reports load and memory; a Snapdragon has more counters, and the user may
+        // request more.
         let more = is_snapdragon() || !run.counters.is_empty() || run.counter_file.is_some();
         let counters = if more { Some(run.counter_options()?) } else { None };
         return Ok(Arc::new(Site::Here { runtime: options::runtime(global)?, counters }));
@@ -28,7 +29,7 @@ pub async fn site(name: &str, run: &RunOptions, global: &Global) -> Result<Arc<S
             let options = DeviceRunnerOptions { counters: run.counter_options()?, ..options };
             return Ok(Arc::new(Site::DeviceRunner { device, options }));
         }
-        // Without a runner there still is qnn-net-run.
+        // Without a runner, qnn-net-run is still an option.
         Err(CliError::DeviceRunner(DeviceRunnerError::NoRunner { .. })) => {}
         Err(error) => return Err(error),
     }
@@ -43,7 +44,7 @@ pub async fn site(name: &str, run: &RunOptions, global: &Global) -> Result<Arc<S
     Ok(Arc::new(Site::NetRun { device, options, emulated: target.is_emulated() }))
 }
 
-/// The runner for a device that is named or found, with libraries for it; without counters.
+/// The runner for a named or detected device, with its libraries but without counters.
 pub async fn runner(
     device: &Device,
     facts: &DeviceFacts,
@@ -57,7 +58,7 @@ pub async fn runner(
     Ok(DeviceRunnerOptions { runner, libraries, vendor_libraries, counters: CounterOptions::default() })
 }
 
-/// A runner for a device has no use on this machine, and nothing that the user gives is dropped silently.
+/// A runner for a device has no use on this machine, and nothing the user gives is silently dropped.
 pub fn refuse_runner_here(name: &str, global: &Global) -> Result<(), CliError> {
     match global.runner {
         Some(_) if name == LOCAL_DEVICE => {
@@ -67,28 +68,28 @@ pub fn refuse_runner_here(name: &str, global: &Global) -> Result<(), CliError> {
     }
 }
 
-/// Libraries for this machine, which read what is in a model. None is no reason to fail.
+/// Libraries of this machine, which read what is in a model. Having none is not a failure.
 fn host_runtime(global: &Global) -> Option<PathBuf> {
     let env = Env::from_process();
     let named = global.runtime.as_deref().and_then(|path| choose(Some(path), &env).ok());
     named.or_else(|| choose(None, &env).ok()).map(|runtime| runtime.path)
 }
 
-/// Word for the only device attached.
+/// Name that stands for the only device attached.
 const ANY_ADB: &str = "adb";
 
-/// The device's name as `--device` or `$ANDROID_SERIAL` give it; this machine if neither does.
+/// The device's name as given by `--device` or `$ANDROID_SERIAL`; this machine if neither is set.
 pub fn named(global: &Global) -> String {
     let variable = || std::env::var("ANDROID_SERIAL").ok().filter(|serial| !serial.is_empty());
     global.device().map(str::to_owned).or_else(variable).unwrap_or_else(|| LOCAL_DEVICE.to_owned())
 }
 
-/// All of them, in the order in which they are named.
+/// All named devices, in the order given.
 pub fn all_named(global: &Global) -> Vec<String> {
     if global.device.len() > 1 { global.device.clone() } else { vec![named(global)] }
 }
 
-/// Finds out the same as [`site`] of each of these devices. One that is meant by two names is refused.
+/// Determines the same as [`site`] for each of these devices. A device given under two names is refused.
 pub async fn sites(names: &[String], run: &RunOptions, global: &Global) -> Result<Vec<Arc<Site>>, CliError> {
     let mut sites: Vec<Arc<Site>> = Vec::new();
     for name in names {

@@ -26,7 +26,8 @@ pub struct TruthOptions {
 }
 
 impl TruthOptions {
-    /// Reads what outputs are judged by; `None` where nothing is asked. Only real inputs have right outputs.
+    /// Reads what outputs are judged by; `None` if nothing was requested. Only real inputs have correct
+    /// outputs.
     pub fn read(&self, has_inputs: bool) -> Result<Option<Arc<Truth>>, CliError> {
         let (flag, truth) = match (&self.labels, &self.expected) {
             (Some(path), _) => ("--labels", Truth::labels(path, &self.metric)?),
@@ -42,14 +43,14 @@ impl TruthOptions {
         Ok(Some(Arc::new(truth)))
     }
 
-    /// A run's part of it; outputs that are `kept` are judged where the user wants them.
+    /// A run's share of it; outputs that are `kept` are judged in the folder the user chose.
     pub fn judging(truth: &Arc<Truth>, kept: bool) -> Result<Judging, CliError> {
         let folder = (!kept).then(|| tempfile::Builder::new().prefix("qnnscope-outputs-").tempdir()).transpose();
         let folder = folder.map_err(|source| CliError::Io { action: "make a temporary folder".to_owned(), source })?;
         Ok(Judging { truth: truth.clone(), folder: folder.map(Arc::new) })
     }
 
-    /// What must not be written over.
+    /// Adds the files that must not be overwritten.
     pub fn guard(&self, guard: &mut Guard) {
         if let Some(path) = &self.labels {
             guard.reads("the labels", path);

@@ -1,6 +1,6 @@
 //! Values of options, as users write them.
 
-/// Seconds, or a number with `ms`, `s`, `m` or `h`.
+/// Seconds: a number, optionally with `ms`, `s`, `m` or `h`.
 pub fn seconds(text: &str) -> Result<f64, String> {
     let units = [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
     let found = units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, *factor)));
@@ -18,7 +18,7 @@ pub fn decibels(text: &str) -> Result<f64, String> {
     if value.is_finite() { Ok(value) } else { Err(format!("`{text}` is not a number of dB")) }
 }
 
-/// Percentage points, none included.
+/// Percentage points, 0 or more.
 pub fn points(text: &str) -> Result<f64, String> {
     let value: f64 = text.parse().map_err(|_| format!("`{text}` is not a number of percentage points"))?;
     if (0.0..=100.0).contains(&value) { Ok(value) } else { Err(format!("`{text}` is not between 0 and 100")) }

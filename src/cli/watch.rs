@@ -1,4 +1,4 @@
-//! `qnnscope diagnose --watch`: the diagnosis while a log is being written.
+//! `qnnscope diagnose --watch`: diagnosis while a log is being written.
 
 use super::headless::{print, print_json};
 use super::watch_counters::{Beside, Reading};
@@ -14,16 +14,16 @@ use std::io::{IsTerminal, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How often a file is looked at, and a diagnosis made of what came.
+/// How often a file is polled, and its new lines are diagnosed.
 const EVERY: Duration = Duration::from_millis(300);
-/// How often the screen shows new counters.
+/// How often the screen shows new counter values.
 const REDRAWN: Duration = Duration::from_secs(1);
-/// Bytes read at once.
+/// Bytes per read.
 const CHUNK: usize = 256 * 1024;
-/// Name of the device's log in place of a file.
+/// Stands for the device's log in place of a file.
 pub const LOGCAT: &str = "logcat";
 
-/// A diagnosis, and what the counters of the device said meanwhile.
+/// A diagnosis, and the values of the device's counters at the time.
 #[derive(Serialize)]
 struct Watched {
     #[serde(flatten)]
@@ -32,13 +32,14 @@ struct Watched {
     counters: Option<Vec<Reading>>,
 }
 
-/// Where the lines come from.
+/// Source of the lines.
 enum Lines {
     File { file: File, read: u64 },
     Device(crate::devices::ShellStream),
 }
 
-/// Follows the log until a signal ends it, or the device's log ends, and tells whenever the answer changes.
+/// Follows the log until a signal, or the end of the device's log, and reports whenever the diagnosis
+/// changes.
 pub fn watch(
     log: &Path,
     json: bool,
@@ -57,7 +58,7 @@ async fn follow(
     global: &Global,
 ) -> Result<u8, CliError> {
     let (mut lines, beside) = open(log, global).await?;
-    // Only a screen is drawn again for the sake of counters.
+    // Only a terminal is redrawn just for counters.
     let redraws = beside.is_some() && !json && std::io::stdout().is_terminal();
     let mut drawn = Instant::now();
     let mut has_told_counters = false;
@@ -71,7 +72,7 @@ async fn follow(
         match &mut lines {
             Lines::File { file, read } => {
                 let io = |source| CliError::Io { action: format!("read {}", log.display()), source };
-                // A log that was begun again is another log.
+                // A log that shrank has been started over and is a new one.
                 if std::fs::metadata(log).is_ok_and(|now| now.len() < *read) {
                     say(&format!("{} was truncated; reading from its start", log.display()));
                     *file = File::open(log).map_err(io)?;
@@ -138,10 +139,10 @@ async fn open(log: &Path, global: &Global) -> Result<(Lines, Option<Beside>), Cl
         let beside = counters(&device).await;
         return Ok((Lines::Device(device.stream("logcat -v threadtime")), beside));
     }
-    // Standard input is a file like another: what it has not yet comes later.
+    // Standard input is a file like any other: more of it may come later.
     let log = if log == Path::new("-") { Path::new("/dev/stdin") } else { log };
     let file = open_input(log).map_err(|source| CliError::Usage(format!("cannot read {}: {source}", log.display())))?;
-    // Whoever names a device wants to see it beside the log.
+    // If the user names a device, its counters are shown beside the log.
     let beside = match global.device() {
         Some(name) => counters(&target::find(name, global).await?).await,
         None => None,
@@ -150,7 +151,7 @@ async fn open(log: &Path, global: &Global) -> Result<(Lines, Option<Beside>), Cl
     Ok((Lines::File { file, read: 0 }, beside))
 }
 
-/// The counters of a device; one that gives none is no reason not to watch the log.
+/// The counters of a device; a lack of them does not prevent watching the log.
 async fn counters(device: &Device) -> Option<Beside> {
     Beside::start(device).await.unwrap_or_else(|error| {
         say(&format!("note: no counters of {}: {}", clean_text(device.id()), error.render().trim_end()));
@@ -158,7 +159,7 @@ async fn counters(device: &Device) -> Option<Beside> {
     })
 }
 
-/// On a terminal the newest answer alone, elsewhere one after the other.
+/// On a terminal only the latest answer, otherwise one after the other.
 fn tell(diagnosis: &Diagnosis, beside: Option<&Beside>, json: bool, at_end: bool) -> Result<(), CliError> {
     if json {
         let counters = beside.map(Beside::readings);

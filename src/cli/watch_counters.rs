@@ -1,4 +1,4 @@
-//! The device's counters beside a log that is watched.
+//! The device's counters shown beside a log that is being watched.
 
 use super::CliError;
 use crate::devices::Device;
@@ -11,12 +11,12 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use tokio::sync::watch;
 
-/// Readings a second: people read them beside a diagnosis.
+/// Readings per second: people read them beside a diagnosis.
 const RATE_HZ: f64 = 2.0;
-/// Counters that are shown; the rest is in the document.
+/// Maximum number of counters shown; the document has the rest.
 const SHOWN: usize = 16;
 
-/// What a counter said last.
+/// The latest value of a counter.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Reading {
     id: String,
@@ -26,7 +26,7 @@ pub struct Reading {
     value: f64,
 }
 
-/// Reads the counters of a device until it is dropped.
+/// Reads the counters of a device until dropped.
 pub struct Beside {
     device: String,
     latest: watch::Receiver<Vec<Reading>>,
@@ -34,7 +34,7 @@ pub struct Beside {
 }
 
 impl Beside {
-    /// Begins to read what the catalogue chooses for this device; `None` where it has nothing to read.
+    /// Starts reading what the catalogue chooses for this device; `None` if it has nothing to read.
     pub async fn start(device: &Device) -> Result<Option<Self>, CliError> {
         let options = CounterOptions::new(RATE_HZ, Vec::new(), None)?;
         let root = device.describe().await?.root;
@@ -59,7 +59,7 @@ impl Beside {
         Ok(Some(Self { device: device.id().to_owned(), latest, _sampler: sampler }))
     }
 
-    /// What the counters said last.
+    /// The latest values of the counters.
     pub fn readings(&self) -> Vec<Reading> {
         self.latest.borrow().clone()
     }
@@ -83,7 +83,7 @@ impl Beside {
     }
 }
 
-/// Counters with what they said last.
+/// Counters with their latest values.
 #[derive(Default)]
 struct Readings {
     sets: BTreeMap<u32, Vec<CounterInfo>>,
@@ -91,7 +91,7 @@ struct Readings {
 }
 
 impl Readings {
-    /// True if a value is new.
+    /// Returns true if a value is new.
     fn take(&mut self, event: Event) -> bool {
         match event {
             Event::CounterSetDeclared(set) => {
@@ -102,7 +102,7 @@ impl Readings {
                 let Some(counters) = self.sets.get(&sample.set) else { return false };
                 for (counter, value) in counters.iter().zip(&sample.values) {
                     let Some(value) = *value else {
-                        // What has no value now is not shown with an old one.
+                        // A counter without a current value must not show an old one.
                         self.values.remove(&counter.id);
                         continue;
                     };

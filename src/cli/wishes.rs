@@ -1,4 +1,4 @@
-//! What a choice of backends is to go by.
+//! Criteria for choosing a backend.
 
 use super::modes::positive;
 use super::values::{decibels, points};
@@ -31,7 +31,7 @@ pub struct Wishes {
 }
 
 impl Wishes {
-    /// The same for the analysis.
+    /// The same in the analysis's form.
     pub fn constraints(&self) -> Constraints {
         Constraints {
             latency_budget_ms: self.latency_budget_ms,

@@ -1,4 +1,4 @@
-//! Runs of a result document: it has their figures but no events, so each run has one row and nothing else.
+//! Runs of a result document: it has their figures but no events, so each run gets a single row.
 
 use super::table::Cell;
 use crate::event::Driver;
@@ -10,7 +10,7 @@ pub fn started_us(document: &Value) -> u64 {
     started.and_then(|at: jiff::Timestamp| u64::try_from(at.as_microsecond()).ok()).unwrap_or(0)
 }
 
-/// A row of the table `runs` for each run of the document.
+/// A row of the table `runs` per run of the document.
 pub fn rows(session: &str, document: &Value) -> Vec<Vec<Cell>> {
     let list = |value: Option<&Value>| value.and_then(Value::as_array).cloned().unwrap_or_default();
     let mut runs = list(document.get("runs"));

@@ -1,7 +1,7 @@
 //! Sessions as a Parquet dataset, for engines that query many of them: DuckDB, Spark, ClickHouse, pandas.
 //!
-//! Each session adds one file to each table it has rows for, below `TABLE/date=YYYY-MM-DD/`; nothing is ever rewritten. The
-//! tables and their columns are in `docs/dataset.md`.
+//! Each session adds one file to each table that it has rows for, below `TABLE/date=YYYY-MM-DD/`; nothing is
+//! ever rewritten. `docs/dataset.md` describes the tables and their columns.
 
 mod error;
 mod figures;
@@ -25,27 +25,27 @@ use table::{Table, TableWriter};
 /// Metadata key in the file of a session's runs that describes the other tables.
 const TABLES_KEY: &str = "qnnscope.tables";
 
-/// What became of a session.
+/// Outcome of adding a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Exported {
     /// Its rows were added.
     Added {
-        /// How many to each table.
+        /// Number of rows per table.
         rows: Vec<(&'static str, u64)>,
-        /// The dataset had a part of it, or something else in its place: all was rewritten.
+        /// The dataset already had part of it, or something else in its place: everything was rewritten.
         mended: bool,
     },
-    /// The dataset has it already.
+    /// The dataset already contains it.
     Known,
-    /// The file keeps no events.
+    /// The file has no events.
     NoEvents,
 }
 
-/// Adds a session, or a file of another tool, to the dataset in a folder. Sessions stream: memory does not grow with them. One
-/// that was cut off is added as far as it goes.
+/// Adds a session, or a file of another tool, to the dataset in a folder. Sessions are streamed, so memory
+/// does not grow with their length. One that was cut off is added as far as it is readable.
 ///
 /// # Errors
-/// The session cannot be read, or the dataset not written.
+/// The session cannot be read, or the dataset cannot be written.
 pub fn export(session: &Seekable, folder: &Path) -> Result<Exported, DatasetError> {
     let Some(AnyRecords { mut records, imported }) = any_records(session)? else { return Ok(Exported::NoEvents) };
     let header = records.next().transpose()?;
@@ -55,7 +55,7 @@ pub fn export(session: &Seekable, folder: &Path) -> Result<Exported, DatasetErro
     };
     let key = match imported {
         None => key(&started.host, started.epoch_us, started.monotonic_us),
-        // Its date may be the file's, which a copy need not share; its content is unique.
+        // Its date may be that of the file, which a copy need not share; its content is unique.
         Some(_) => key_of_content(session, started.epoch_us)?,
     };
     let place = Parts::of(folder, &key);
@@ -67,7 +67,7 @@ pub fn export(session: &Seekable, folder: &Path) -> Result<Exported, DatasetErro
         for record in header.iter().cloned().map(Ok).chain(records) {
             match record {
                 Ok(record) => rows.take(&record, writers)?,
-                // As far as it goes.
+                // Added as far as it is readable.
                 Err(ReadError::Damaged { .. }) => break,
                 Err(error) => return Err(error.named(session.named()).into()),
             }
@@ -76,7 +76,7 @@ pub fn export(session: &Seekable, folder: &Path) -> Result<Exported, DatasetErro
     })
 }
 
-/// Adds the runs of a result document, which `file` holds: their figures, without events.
+/// Adds the runs of the result document in `file`: their figures, without events.
 ///
 /// # Errors
 /// The dataset cannot be written.
@@ -93,7 +93,7 @@ pub fn export_figures(file: &Seekable, document: &Value, folder: &Path) -> Resul
     })
 }
 
-/// Writes the files of a session, and puts them in place once all are complete.
+/// Writes the files of a session, and moves them into place once all are complete.
 fn write(
     place: &Parts<'_>,
     fill: impl FnOnce(&mut [TableWriter]) -> Result<(), DatasetError>,
@@ -131,7 +131,7 @@ fn key(host: &str, epoch_us: u64, monotonic_us: u64) -> String {
     format!("{}-{}", stamp(epoch_us), &hex(&hash)[..8])
 }
 
-/// The key of another file, by its content. The hash is longer, since it alone distinguishes files.
+/// The key of another tool's file, from its content. The hash is longer, since it alone distinguishes files.
 fn key_of_content(file: &Seekable, epoch_us: u64) -> Result<String, DatasetError> {
     let hash = File::open(file.path()).and_then(sha256_hex);
     let (hash, _) = hash.map_err(|source| ReadError::Io { path: file.named().to_owned(), source })?;
@@ -143,7 +143,7 @@ fn stamp(epoch_us: u64) -> String {
     stamp.unwrap_or_default().strftime("%Y%m%d-%H%M%S").to_string()
 }
 
-/// Where the dataset is, for people.
+/// The path of the dataset, for display.
 pub fn shown(folder: &Path) -> String {
     clean_text(&PathBuf::from(folder).to_string_lossy())
 }

@@ -1,4 +1,4 @@
-//! Locations of a session's files in a dataset, and whether all exist and are complete.
+//! Locations of a session's files in a dataset, and whether all of them exist and are complete.
 
 use super::table::Table;
 use super::{DatasetError, TABLES_KEY};
@@ -15,7 +15,7 @@ pub struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Of the session with this key.
+    /// The files of the session with this key.
     pub fn of(folder: &'a Path, key: &'a str) -> Self {
         let date = key.get(..8).map_or_else(String::new, |day| format!("{}-{}-{}", &day[..4], &day[4..6], &day[6..8]));
         Self { folder, date, key }
@@ -30,7 +30,8 @@ impl<'a> Parts<'a> {
         self.folder.join(table.name()).join(format!("date={}", self.date))
     }
 
-    /// The same, creating its folder. A link on the way could lead outside the dataset, to foreign files.
+    /// The same, creating its folder. A symbolic link in the path could lead outside the dataset, to other
+    /// files.
     pub fn make(&self, table: Table) -> Result<PathBuf, DatasetError> {
         let file = self.file(table);
         let below = self.below(table);
@@ -55,7 +56,8 @@ impl<'a> Parts<'a> {
         })
     }
 
-    /// True if a file with this content is there, from another day: the date of a file that has none is when it was written.
+    /// True if a file with this content was added on another day: a file without a date of its own gets the
+    /// date it was written.
     pub fn is_known_by_content(&self) -> bool {
         let Some(hash) = self.key.rsplit('-').next() else { return false };
         let days = std::fs::read_dir(self.folder.join(Table::Runs.name())).into_iter().flatten().flatten();
@@ -64,16 +66,16 @@ impl<'a> Parts<'a> {
         keys.any(|key| key.rsplit('-').next() == Some(hash) && Parts::of(self.folder, &key).is_whole())
     }
 
-    /// True if anything of the session is there.
+    /// True if any part of the session exists.
     pub fn is_begun(&self) -> bool {
         Table::ALL.iter().any(|table| self.file(*table).symlink_metadata().is_ok())
     }
 }
 
-/// What a file says of itself.
+/// What a file records about itself.
 struct Part {
     rows: u64,
-    /// Of the runs: the tables that the session has rows in, and how many.
+    /// In the file of the runs: the tables that the session has rows in, and their numbers.
     tables: Option<Vec<(String, u64)>>,
 }
 
@@ -94,7 +96,7 @@ fn counts(text: &str) -> Option<Vec<(String, u64)>> {
     text.split_whitespace().map(one).collect()
 }
 
-/// What the file of runs says of the other tables.
+/// What the file of the runs records about the other tables.
 pub fn of_counts(counts: &[(&'static str, u64)]) -> String {
     counts.iter().map(|(name, rows)| format!("{name}:{rows}")).collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! Events to rows.
+//! Converts events to rows.
 
 use super::DatasetError;
 use super::table::{Cell, Table, TableWriter};
@@ -9,12 +9,12 @@ use crate::event::{
 use crate::store::{Run, Store, StoreDigest};
 use std::collections::BTreeMap;
 
-/// What is known of the session so far.
+/// What is known about the session so far.
 pub struct Rows {
     session: Cell,
     /// Wall time minus the session's clock, microseconds.
     wall_us: i64,
-    /// The session's clock at its start.
+    /// The session's clock at its start, microseconds.
     began_us: u64,
     tool_version: Cell,
     host: Cell,
@@ -33,7 +33,7 @@ struct Op {
 }
 
 impl Rows {
-    /// Of a session with this header.
+    /// Rows of a session with this header.
     pub fn new(key: &str, started: &SessionStarted) -> Self {
         let signed = |us: u64| i64::try_from(us).unwrap_or(i64::MAX);
         Self {
@@ -65,7 +65,7 @@ impl Rows {
             (Event::CountersDeclared(counters), _) => self.declare(0, "host", counters),
             (Event::CounterSetDeclared(set), _) => self.declare(set.set, &set.device, &set.counters),
             (Event::Counters(sample), _) => self.counters(sample, of(writers, Table::Counters))?,
-            // Run data without a run goes into no table.
+            // Run data that belongs to no run goes into no table.
             (event, run) => {
                 debug_assert!(run.is_none() || matches!(event, Event::Metrics(_)) || !StoreDigest::stands_for(event));
             }
@@ -88,7 +88,7 @@ impl Rows {
         [self.session.clone(), number.map_or(Cell::Null, Cell::Int), Cell::Int(launch)]
     }
 
-    /// A moment since the session's start.
+    /// Time since the session's start.
     fn since_start(&self, t_us: u64) -> Cell {
         let (t_us, began_us) = (i128::from(t_us), i128::from(self.began_us));
         i64::try_from(t_us - began_us).map_or(Cell::Null, Cell::Int)
@@ -155,7 +155,7 @@ impl Rows {
     fn counters(&self, sample: &CounterSample, writer: &mut TableWriter) -> Result<(), DatasetError> {
         let known = self.counters.get(&sample.set).into_iter().flatten();
         for ([device, counter, unit], value) in known.zip(&sample.values) {
-            // A gap is no reading.
+            // A gap is not a reading.
             let Some(value) = value.filter(|value| value.is_finite()) else { continue };
             writer.row([
                 self.session.clone(),
@@ -222,7 +222,7 @@ impl Rows {
     }
 }
 
-/// The writer of a table; there is one of each.
+/// The writer of a table; each table has one.
 fn of(writers: &mut [TableWriter], table: Table) -> &mut TableWriter {
     let at = Table::ALL.iter().position(|known| *known == table).unwrap_or(0);
     &mut writers[at]

@@ -12,7 +12,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Cells collected before writing: some tens of megabytes, for any table.
+/// Number of cells collected before writing: some tens of megabytes for any table.
 const GROUP_CELLS: usize = 2_000_000;
 
 /// The tables.
@@ -22,34 +22,34 @@ pub enum Table {
     Inferences,
     /// Op times of each detailed inference.
     Ops,
-    /// Readings of counters.
+    /// Counter readings.
     Counters,
     /// Runs; written last.
     Runs,
 }
 
-/// What a column holds.
+/// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// UTF-8.
+    /// UTF-8 text.
     Text,
-    /// 64 bits, signed.
+    /// Signed 64-bit integer.
     Int,
     /// Microseconds since 1970-01-01 UTC.
     Moment,
-    /// 64 bits.
+    /// 64-bit float.
     Real,
-    /// True or false.
+    /// Boolean.
     Flag,
 }
 
 use Kind::{Flag, Int, Moment, Real, Text};
 
 impl Table {
-    /// All of them, in the order in which their files are put into place.
+    /// All tables, in the order in which their files are moved into place.
     pub const ALL: [Self; 4] = [Self::Inferences, Self::Ops, Self::Counters, Self::Runs];
 
-    /// Its folder.
+    /// Its folder name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Inferences => "inferences",
@@ -59,7 +59,7 @@ impl Table {
         }
     }
 
-    /// Its columns in order. All are nullable: unknown values are not invented.
+    /// Its columns in order. All are nullable, since unknown values are not made up.
     pub fn columns(self) -> &'static [(&'static str, Kind)] {
         match self {
             Self::Inferences => &[
@@ -133,18 +133,18 @@ impl Table {
     }
 }
 
-/// A value of a row.
+/// A value in a row.
 #[derive(Debug, Clone)]
 pub enum Cell {
-    /// Not known.
+    /// Unknown.
     Null,
     /// Text; copies share it.
     Text(ByteArray),
-    /// A whole number, or a moment.
+    /// An integer, or a point in time.
     Int(i64),
-    /// A number.
+    /// A float.
     Real(f64),
-    /// True or false.
+    /// A boolean.
     Flag(bool),
 }
 
@@ -154,17 +154,17 @@ impl Cell {
         Self::Text(ByteArray::from(text))
     }
 
-    /// A count; what is beyond 2^63 is null.
+    /// A count; null beyond 2^63.
     pub fn count(count: u64) -> Self {
         i64::try_from(count).map_or(Self::Null, Self::Int)
     }
 
-    /// A number, null if there is none.
+    /// A float; null if there is none.
     pub fn real(value: Option<f64>) -> Self {
         value.filter(|value| value.is_finite()).map_or(Self::Null, Self::Real)
     }
 
-    /// A text, null if there is none.
+    /// A text; null if there is none.
     pub fn some(text: Option<&str>) -> Self {
         text.map_or(Self::Null, Self::text)
     }
@@ -182,7 +182,7 @@ enum Values {
 #[derive(Debug)]
 struct Column {
     values: Values,
-    /// 1 for a value, 0 for null, as Parquet counts.
+    /// 1 for a value, 0 for null, as in Parquet.
     levels: Vec<i16>,
 }
 
@@ -236,7 +236,7 @@ impl Column {
 
 /// A Parquet file that rows are added to.
 pub struct TableWriter {
-    /// Which table.
+    /// The table it belongs to.
     pub table: Table,
     writer: SerializedFileWriter<File>,
     columns: Vec<Column>,
@@ -245,7 +245,7 @@ pub struct TableWriter {
 }
 
 impl TableWriter {
-    /// Begins the file at a path.
+    /// Creates the file at a path.
     pub fn new(table: Table, path: &Path) -> Result<Self, DatasetError> {
         let file = File::create(path).map_err(|source| DatasetError::Io { path: path.to_owned(), source })?;
         let writer = open(table, file).map_err(|source| DatasetError::Table { table: table.name(), source })?;
@@ -253,7 +253,7 @@ impl TableWriter {
         Ok(Self { table, writer, columns, waiting: 0, rows: 0 })
     }
 
-    /// Adds a row: a cell for each column.
+    /// Adds a row with one cell per column.
     pub fn row(&mut self, cells: impl IntoIterator<Item = Cell>) -> Result<(), DatasetError> {
         let mut cells = cells.into_iter();
         for column in &mut self.columns {
@@ -270,7 +270,7 @@ impl TableWriter {
         self.writer.append_key_value_metadata(KeyValue::new(key.to_owned(), value));
     }
 
-    /// Ends the file; returns its rows.
+    /// Finishes the file and returns its number of rows.
     pub fn finish(mut self) -> Result<u64, DatasetError> {
         self.flush()?;
         let table = self.table.name();

@@ -52,8 +52,7 @@ impl Diagnosis {
             };
             finding.results = all;
         }
-        // A generic answer that says where to look adds nothing once a cause is confirmed; it stays behind
-        // it.
+        // Confirmed causes come first and refuted ones last.
         let place = |finding: &Finding| match finding.confirmed {
             Some(true) => 0,
             None => 1,

@@ -6,20 +6,20 @@ use crate::devices::{AdbServer, AdbTransport, Attached, Device, DeviceError};
 use crate::event::LOCAL_DEVICE;
 use std::time::Duration;
 
-/// Longest start of adb.
+/// Time limit for starting adb.
 const LIMIT: Duration = Duration::from_secs(5);
-/// Word for the only device attached.
+/// Name that stands for the only device attached.
 const ANY: &str = "adb";
 
-/// What was found.
+/// The findings about adb.
 pub struct Adb {
     /// Its lines.
     pub items: Vec<Item>,
-    /// Devices that are meant and ready.
+    /// The selected devices that are ready.
     pub ready: Vec<Device>,
 }
 
-/// Examines adb and attached devices; of several devices those meant by `asked`.
+/// Examines adb and attached devices; `asked` selects one of several devices.
 pub async fn examine(server: AdbServer, asked: Option<&str>) -> Adb {
     let mut items = vec![program().await];
     let answered = async {
@@ -32,7 +32,7 @@ pub async fn examine(server: AdbServer, asked: Option<&str>) -> Adb {
             attached
         }
         Err(error) => {
-            // adb that is not there is told above.
+            // A missing adb is already reported above.
             if !matches!(error, DeviceError::NoAdb) {
                 let fix = error.advice().unwrap_or_default();
                 items.push(Item::warning("server", "adb server", error.to_string(), fix));

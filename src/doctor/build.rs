@@ -1,4 +1,4 @@
-//! Requirements of the SDK's converters and generators besides the SDK: Python, its modules, compilers, the NDK.
+//! What the SDK's converters and generators require besides the SDK: Python, its modules, compilers, the NDK.
 
 use super::item::Item;
 use super::start::{Started, on_path, start};
@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Longest start of Python.
+/// Time limit for starting Python.
 const LIMIT: Duration = Duration::from_secs(5);
-/// Folders inside each other in which the SDK's Python modules are looked for, and files that are looked at.
+/// Maximum depth of folders searched for the SDK's Python modules, and maximum number of files examined.
 const MOST_LEVELS: usize = 8;
 const MOST_FILES: usize = 20_000;
 /// Modules that every converter imports.
@@ -81,7 +81,8 @@ fn describe(started: &Started) -> String {
     }
 }
 
-/// Versions in the names of compiled modules: `libPyIrGraph310.so`, `x.cpython-310-x86_64-linux-gnu.so`.
+/// Python versions in the names of compiled modules: `libPyIrGraph310.so`,
+/// `x.cpython-310-x86_64-linux-gnu.so`.
 fn versions(folder: &Path) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut waiting = vec![(folder.to_owned(), 0)];

@@ -10,7 +10,7 @@ use crate::facts::{BuildId, DSP_FOLDERS, DspLook, LIBRARY_FOLDERS, Listing, buil
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Free space below which the files of a run do not fit, and below which it gets tight, bytes.
+/// Free space below which the files of a run do not fit, and below which space is tight, bytes.
 const NO_ROOM: u64 = 64 << 20;
 const LITTLE_ROOM: u64 = 1 << 30;
 /// Available memory below which models fail to load, bytes.
@@ -18,7 +18,7 @@ const LITTLE_MEMORY: u64 = 512 << 20;
 /// Thermal status from which runs are refused.
 const TOO_HOT: u32 = 4;
 
-/// Examines a device; returns also whether a run is possible on it.
+/// Examines a device; also returns whether it can run a model.
 pub async fn examine(device: &Device, doctor: &Doctor, sdk: Option<&Path>) -> (Vec<Item>, bool) {
     let facts = match device.describe().await {
         Ok(facts) => facts,
@@ -123,7 +123,8 @@ fn remoteproc(told: &DspLook) -> Item {
     }
 }
 
-/// Stubs, skels and backends of the system, with their builds: found before others, they are in the way.
+/// The system's stubs, skels and backends with their builds; if the loader finds them first, they shadow the
+/// files sent for a run.
 async fn vendor(device: &Device, told: &DspLook, sdk: Option<&Path>) -> Item {
     let what = "QNN of the system";
     let is_qnn = |name: &str| name.starts_with("libQnnHtp") || name == "libQnnSystem.so";
@@ -160,7 +161,7 @@ async fn vendor(device: &Device, told: &DspLook, sdk: Option<&Path>) -> Item {
     }
 }
 
-/// Build of the SDK's libraries for devices.
+/// Build of the SDK's device libraries.
 fn sdk_build(sdk: &Path) -> Option<BuildId> {
     let folders = super::sdk::names(&sdk.join("lib")).into_iter().filter(|name| name.starts_with("aarch64"));
     let files = folders.map(|name| sdk.join("lib").join(name).join("libQnnHtp.so")).filter(|file| file.is_file());

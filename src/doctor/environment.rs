@@ -5,7 +5,7 @@ use super::sdk::is_sdk;
 use crate::devices::AdbServer;
 use std::path::{Path, PathBuf};
 
-/// Examines each; an unset variable is not a fault by itself.
+/// Examines each variable; an unset one is not a fault by itself.
 pub fn examine(sdk: Option<&Path>) -> Vec<Item> {
     let value = |name: &str| {
         std::env::var_os(name).filter(|value| !value.is_empty()).map(|value| value.to_string_lossy().into_owned())
@@ -53,7 +53,7 @@ fn root(name: &str, value: Option<&str>) -> Item {
     Item::ok(name, name, value)
 }
 
-/// Entries that are not folders; an empty one means the working folder.
+/// Entries that are not folders; an empty one means the working directory.
 fn odd_entries(value: &str, separator: char) -> Vec<String> {
     let odd = |entry: &&str| !Path::new(entry).is_dir();
     let name = |entry: &str| {

@@ -1,16 +1,16 @@
-//! What the examination consists of.
+//! The parts of an examination.
 
 use crate::event::{LOCAL_DEVICE, clean_text};
 use serde::Serialize;
 
-/// The state of a part. Only something that blocks every intended run is a problem, so that the text and the exit
+/// The state of a part. Only what blocks every intended run is a problem, so that the text and the exit
 /// status agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// As it should be, or not needed.
     Ok,
-    /// Something is missing, odd or broken; whatever does not need it works.
+    /// Something is missing, odd or broken; everything that does not need it works.
     Warning,
     /// It does not work, and nothing can run.
     Problem,
@@ -23,23 +23,23 @@ pub struct Item {
     pub id: String,
     /// Id of its section.
     pub section: String,
-    /// How it is.
+    /// Its state.
     pub status: Status,
-    /// What was looked at.
+    /// What was examined.
     pub what: String,
-    /// What was seen.
+    /// What was found.
     pub detail: String,
     /// What to do about it; `None` if nothing needs doing.
     pub fix: Option<String>,
 }
 
 impl Item {
-    /// As it should be.
+    /// It is as it should be.
     pub fn ok(id: &str, what: &str, detail: impl AsRef<str>) -> Self {
         Self::new(id, Status::Ok, what, detail, None)
     }
 
-    /// Missing or odd.
+    /// It is missing or odd.
     pub fn warning(id: &str, what: &str, detail: impl AsRef<str>, fix: impl AsRef<str>) -> Self {
         Self::new(id, Status::Warning, what, detail, Some(fix.as_ref()))
     }
@@ -66,9 +66,9 @@ impl Item {
 pub struct Section {
     /// Its name: `sdk`, `environment`, `build`, `runtime`, `adb`, `device:SERIAL`.
     pub id: String,
-    /// Words for people.
+    /// Human-readable title.
     pub title: String,
-    /// The device it is about.
+    /// The device it concerns.
     pub device: Option<String>,
     /// The parts.
     pub items: Vec<Item>,
@@ -85,21 +85,21 @@ impl Section {
     }
 }
 
-/// Everything that was looked at.
+/// Everything that was examined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Examination {
-    /// The device that was requested; `None`: this machine and all that are attached.
+    /// The device that was requested; `None` for this machine and all attached devices.
     pub asked: Option<String>,
     /// The parts.
     pub sections: Vec<Section>,
     /// Backends that load on this machine.
     pub backends_here: Vec<&'static str>,
-    /// Devices that are ready, with tools or a runner and libraries for them.
+    /// Devices that are ready and have tools, or a runner and libraries for them.
     pub devices: Vec<String>,
 }
 
 impl Examination {
-    /// With what does not stand in the way, since something can run, as warnings.
+    /// Downgrades problems to warnings if something can run regardless.
     #[must_use]
     pub fn settled(mut self) -> Self {
         if self.can_run() {
@@ -111,7 +111,7 @@ impl Examination {
         self
     }
 
-    /// Whether anything can run where it was requested: a backend on this machine, or a run on a device.
+    /// Whether anything can run where requested: a backend on this machine, or a run on a device.
     pub fn can_run(&self) -> bool {
         match self.asked.as_deref() {
             Some(LOCAL_DEVICE) => !self.backends_here.is_empty(),

@@ -1,5 +1,6 @@
-//! Whether this machine and its devices are fit to run QNN models: every part looked at once, side by side, with what to do about
-//! what is not as it should be. Nothing is changed anywhere, except that an adb server is started where there is adb and none runs.
+//! Whether this machine and its devices are fit to run QNN models: examines every part in parallel and says
+//! what to do about anything wrong. Changes nothing, except that it starts an adb server if adb exists and no
+//! server is running.
 
 mod adb;
 mod build;
@@ -18,28 +19,28 @@ use crate::backends::runtime::{Env, choose};
 use crate::devices::AdbServer;
 use std::path::{Path, PathBuf};
 
-/// What is to be looked at, and where.
+/// What to examine, and where.
 #[derive(Debug, Clone)]
 pub struct Doctor {
     /// `--runtime`.
     pub runtime: Option<PathBuf>,
     /// `--runner`.
     pub runner: Option<PathBuf>,
-    /// The device that is meant; none: this machine and every device that is ready.
+    /// The requested device; `None` for this machine and every device that is ready.
     pub device: Option<String>,
-    /// The adb server, as it was named.
+    /// The adb server as specified.
     pub adb_server: Option<String>,
-    /// Most memory that a library may take when it is tried, bytes.
+    /// Memory limit for trying a library, bytes.
     pub memory_bytes: Option<u64>,
-    /// Variables of runtimes.
+    /// Environment variables that select runtimes.
     pub env: Env,
 }
 
-/// What a part of the examination is about; told as it begins, for people who wait.
+/// Called with the subject of each part as its examination begins, for progress display.
 pub type Tell<'a> = &'a (dyn Fn(&str) + Sync);
 
 impl Doctor {
-    /// Looks at everything.
+    /// Examines everything.
     pub async fn examine(&self, tell: Tell<'_>) -> Examination {
         tell("tools, libraries and devices");
         let sdk = sdk::find(self.runtime.as_deref(), &self.env);
@@ -68,7 +69,7 @@ impl Doctor {
         Examination { asked: self.device.clone(), sections, backends_here: here, devices: able }.settled()
     }
 
-    /// The adb server, and the devices that are meant; with those on which a run can be made.
+    /// The adb server and the requested devices, and those that can run a model.
     async fn devices(&self, sdk: Option<&Path>) -> (Vec<Section>, Vec<String>) {
         let server = match AdbServer::locate(self.adb_server.as_deref()) {
             Ok(server) => server,
@@ -90,7 +91,7 @@ impl Doctor {
             }));
         }
         for answer in asked {
-            // One that panicked is a defect of ours; the others are still worth showing.
+            // A task that panicked is our bug; the other devices are still worth showing.
             let Ok((id, (items, runs))) = answer.await else { continue };
             sections.push(Section::new(&format!("device:{id}"), &format!("device {id}"), Some(&id), items));
             if runs {

@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// Libraries tried at once: each takes a process and a hundred megabytes.
+/// Libraries tried in parallel: each takes a process and a hundred megabytes.
 const AT_ONCE: usize = 3;
-/// Runtimes whose libraries are tried.
+/// Maximum number of runtimes whose libraries are tried.
 const MOST_RUNTIMES: usize = 3;
 /// What to do if there is none.
 const INSTALL: &str = "`qnnscope runtime install` installs one";
@@ -36,7 +36,7 @@ fn onnx(chosen: &RuntimeDir, doctor: &Doctor) -> Item {
     }
 }
 
-/// Examines every runtime; returns also the loading backends of the chosen one.
+/// Examines every runtime; also returns which backends of the chosen one load.
 pub async fn examine(doctor: &Doctor) -> (Vec<Item>, Vec<&'static str>) {
     let found = survey(doctor.runtime.as_deref(), &doctor.env);
     let mut items = Vec::new();
@@ -96,7 +96,7 @@ pub async fn examine(doctor: &Doctor) -> (Vec<Item>, Vec<&'static str>) {
         }
     }
     items.extend(attempts.first().map(|(_, attempt)| sandbox_line(&attempt.answer.sandbox)));
-    // Without the system library neither DLCs nor context binaries can be read; model libraries still run.
+    // Without the system library, neither DLCs nor context binaries can be read; model libraries still run.
     (items, loading)
 }
 
@@ -105,7 +105,7 @@ struct Attempt {
     name: &'static str,
     path: PathBuf,
     answer: ProbeAnswer,
-    /// What it lacks, where it did not load.
+    /// Missing libraries, if it did not load.
     missing: Vec<String>,
     /// True for a file shorter than its headers claim.
     is_cut: bool,
@@ -129,7 +129,7 @@ async fn attempt(library: LibraryFile, scratch: &Path, permits: &Semaphore, memo
     Some(Attempt { name: library.backend?, path: library.path, answer, missing, is_cut })
 }
 
-/// What a library that does not load lacks, and whether it is truncated.
+/// What a library that does not load is missing, and whether it is truncated.
 fn why_not(path: &Path) -> (Vec<String>, bool) {
     let bytes = std::fs::metadata(path).map_or(0, |meta| meta.len());
     let is_cut = match read_elf(path) {
@@ -137,7 +137,7 @@ fn why_not(path: &Path) -> (Vec<String>, bool) {
         Ok(None) => true,
         Err(_) => false,
     };
-    // The child that tries a library searches its folder first.
+    // The child that tries a library searches that library's folder first.
     let own = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let folders: Vec<PathBuf> =
         path.parent().map(Path::to_owned).into_iter().chain(std::env::split_paths(&own)).collect();
@@ -156,7 +156,7 @@ fn runtime_line(index: usize, runtime: &RuntimeDir, tried: &[&Attempt]) -> Item 
     Item::ok(&id, "QNN libraries", detail)
 }
 
-/// Whether the files match their installation; nothing without a manifest.
+/// Whether the files match their installation; `None` without a manifest.
 fn files_line(index: usize, runtime: &RuntimeDir) -> Option<Item> {
     let manifest = RuntimeManifest::read(&runtime.path)?;
     let id = if index == 0 { "files".to_owned() } else { format!("files-{index}") };
@@ -176,7 +176,7 @@ fn files_line(index: usize, runtime: &RuntimeDir) -> Option<Item> {
     Some(Item::warning(&id, what, format!("changed since installation: {}", names.join(", ")), fix))
 }
 
-/// The confinement of libraries and models.
+/// The sandbox for libraries and models.
 fn sandbox_line(sandbox: &Sandbox) -> Item {
     let (id, what) = ("sandbox", "sandbox of runners");
     match sandbox.state {
@@ -219,11 +219,11 @@ fn library_line(index: usize, attempt: &Attempt) -> Item {
     } else {
         (format!("does not load: {} is missing", attempt.missing.join(", ")), advice_for(&attempt.missing))
     };
-    // Defects of other runtimes block nothing.
+    // Defects of the other runtimes block nothing.
     if index == 0 { Item::problem(&id, &what, detail, fix) } else { Item::warning(&id, &what, detail, fix) }
 }
 
-/// Why a loading backend creates no device, from its own messages.
+/// Why a backend that loads creates no device, according to its own messages.
 fn no_device(none: &NoDevice) -> (String, String) {
     let mut diagnoser = Diagnoser::new();
     for (line, number) in none.log.iter().map(String::as_str).chain([none.error.as_str()]).zip(1..) {

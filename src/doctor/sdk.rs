@@ -17,7 +17,7 @@ pub struct Found {
     pub items: Vec<Item>,
 }
 
-/// Finds the SDK that `--runtime`, `$QNN_SDK_ROOT` or `$QAIRT_SDK_ROOT` name.
+/// Finds the SDK named by `--runtime`, `$QNN_SDK_ROOT` or `$QAIRT_SDK_ROOT`.
 pub fn find(option: Option<&Path>, env: &Env) -> Found {
     let places = [option, env.qnn_sdk_root.as_deref(), env.qairt_sdk_root.as_deref()];
     let Some(root) = places.into_iter().flatten().find(|root| is_sdk(root)).map(Path::to_owned) else {
@@ -51,7 +51,7 @@ pub fn find(option: Option<&Path>, env: &Env) -> Found {
     Found { root: Some(root), items }
 }
 
-/// A folder with tools and libraries by target.
+/// True for a folder with tools and libraries per target.
 pub fn is_sdk(root: &Path) -> bool {
     root.join("bin").is_dir() && root.join("lib").is_dir()
 }
@@ -71,7 +71,7 @@ pub fn version(root: &Path) -> Option<String> {
     })
 }
 
-/// Folders in a folder, by name.
+/// Subfolders of a folder, by name.
 pub fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().filter(|entry| entry.path().is_dir());
     let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();

@@ -11,14 +11,14 @@ use tokio::io::AsyncReadExt;
 /// Maximum output read, bytes.
 const MOST_OUTPUT: u64 = 64 << 10;
 
-/// How a start went.
+/// Outcome of a start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Started {
     /// It ended by itself, with this status and output.
     Ended {
         /// Exit status; `None` for a signal.
         status: Option<i32>,
-        /// Both outputs, cut.
+        /// Stdout and stderr, truncated.
         output: String,
     },
     /// It did not end in time.
@@ -27,7 +27,7 @@ pub enum Started {
     Refused(String),
 }
 
-/// Starts a program and waits for its end. Its input is empty; `variables` are set for it.
+/// Starts a program and waits for its end. Its input is empty, and `variables` are set for it.
 pub async fn start(program: &Path, arguments: &[&str], variables: &[(&str, &OsStr)], limit: Duration) -> Started {
     let Ok(scratch) = crate::files::private_folder() else {
         return Started::Refused("there is no temporary folder".to_owned());
@@ -35,7 +35,7 @@ pub async fn start(program: &Path, arguments: &[&str], variables: &[(&str, &OsSt
     let mut command = tokio::process::Command::new(program);
     command.args(arguments).envs(variables.iter().copied()).current_dir(scratch.path());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-    // Its own group: what it starts ends with it.
+    // Its own process group, so that whatever it starts ends with it.
     #[cfg(unix)]
     command.process_group(0);
     let mut child = match command.spawn() {
@@ -70,7 +70,7 @@ pub async fn start(program: &Path, arguments: &[&str], variables: &[(&str, &OsSt
     }
 }
 
-/// A program in the folders of `PATH`.
+/// Finds a program in the folders of `PATH`.
 pub fn on_path(name: &str) -> Option<std::path::PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| is_executable(file))
@@ -89,7 +89,7 @@ pub fn is_executable(file: &Path) -> bool {
     file.is_file()
 }
 
-/// The package of a library on Debian and Ubuntu, if known.
+/// The Debian or Ubuntu package of a library, if known.
 pub fn package_of(library: &str) -> Option<&'static str> {
     let packages = [
         ("libc++abi.so", "libc++abi1"),

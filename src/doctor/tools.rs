@@ -9,7 +9,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The tools, by name, with the option that shows whether they start.
+/// The tools, each with its names and the option that shows whether it starts.
 const TOOLS: [(&str, &[&str], &str); 5] = [
     ("qnn-net-run", &["qnn-net-run"], "--version"),
     ("converter", &["qairt-converter", "qnn-onnx-converter"], "--help"),
@@ -22,7 +22,7 @@ const TOOLS: [(&str, &[&str], &str); 5] = [
 const LIMIT: Duration = Duration::from_secs(4);
 const PYTHON_LIMIT: Duration = Duration::from_secs(10);
 
-/// Looks at every tool, side by side.
+/// Examines all tools in parallel.
 pub async fn examine(sdk: Option<&Path>) -> Vec<Item> {
     let folder = sdk.and_then(host_folder);
     let libraries = folder.as_ref().and_then(|folder| Some(sdk?.join("lib").join(folder.file_name()?)));
@@ -65,7 +65,7 @@ fn find(names: &[&str], folder: Option<&Path>) -> Option<PathBuf> {
 fn absent(id: &str, names: &[&str], sdk: bool) -> Item {
     let names_text = names.join(" or ");
     if !sdk {
-        // A missing SDK is one warning, with advice; its tools do not repeat it.
+        // A missing SDK is one warning, with advice, which its tools do not repeat.
         return Item::ok(id, names[0], format!("part of the SDK, which is missing; no {names_text} on PATH either"));
     }
     let detail = format!("no {names_text} for this machine, neither in the SDK nor on PATH");
@@ -85,7 +85,7 @@ async fn tool(id: &str, path: &Path, argument: &str, libraries: Option<&Path>) -
         let detail = format!("{shown} is {}; this machine is {}", elf.label(), std::env::consts::ARCH);
         return Item::problem(id, &what, detail, "use the SDK's tools for this machine");
     }
-    // As the SDK's own envsetup.sh does: its libraries before the user's folders.
+    // As the SDK's own envsetup.sh does: its libraries take precedence over the user's folders.
     let own = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let folders = libraries.map(Path::to_owned).into_iter().chain(std::env::split_paths(&own));
     let searched = std::env::join_paths(folders.filter(|path| !path.as_os_str().is_empty())).unwrap_or(own);

@@ -1,4 +1,4 @@
-//! Whether tools and libraries that work together come from one release.
+//! Whether tools and libraries that work together come from the same release.
 
 use super::item::Item;
 use super::sdk::names;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// The tool.
 const TOOL: &str = "qnn-net-run";
-/// Libraries with a build id, the smaller ones first.
+/// Libraries with a build id, smaller ones first.
 const NAMING: [&str; 4] = ["libQnnCpu.so", "libQnnGpu.so", "libQnnHtp.so", "libQnnSystem.so"];
 /// What to do about different releases.
 const FIX: &str =
@@ -17,7 +17,7 @@ const FIX: &str =
 /// A tool or library and its build.
 type Build = (PathBuf, BuildId);
 
-/// One line: every target of the SDK, and the libraries used on this machine. Nothing without build ids.
+/// One line covering every target of the SDK and the libraries used on this machine; empty without build ids.
 pub async fn examine(sdk: Option<&Path>, used: Option<RuntimeDir>) -> Vec<Item> {
     let Some(sdk) = sdk.map(Path::to_owned) else { return Vec::new() };
     let looked = tokio::task::spawn_blocking(move || {
@@ -28,7 +28,7 @@ pub async fn examine(sdk: Option<&Path>, used: Option<RuntimeDir>) -> Vec<Item> 
     looked.await.ok().flatten().into_iter().collect()
 }
 
-/// Tool and libraries of a target.
+/// Tool and library of a target.
 fn pair(sdk: &Path, target: &str) -> Option<(Build, Build)> {
     let tool = first([sdk.join("bin").join(target).join(TOOL)].into_iter())?;
     let folder = sdk.join("lib").join(target);

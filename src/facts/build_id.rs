@@ -7,19 +7,19 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::LazyLock;
 
-/// Bytes read at once.
+/// Bytes per read.
 const CHUNK: usize = 1 << 20;
-/// Longest text of a build id, so that one that crosses two chunks is found.
+/// Maximum length of a build id's text, so that one that crosses two chunks is found.
 const OVERLAP: usize = 64;
-/// Most of a file that is searched: the largest library known has about 120 MB.
+/// Maximum part of a file that is searched, bytes: the largest known library has about 120 MB.
 const MOST_BYTES: u64 = 512 << 20;
 
-/// A build: release and stamp. What follows behind an underscore names a package of the same build.
+/// A build: release and stamp. Whatever follows an underscore names a package of the same build.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BuildId {
     /// Release, such as `[2, 47, 0]`.
     pub release: [u32; 3],
-    /// Stamp of the build: twelve digits of date and time.
+    /// Build stamp: twelve digits of date and time.
     pub stamp: u64,
 }
 
@@ -44,10 +44,10 @@ pub fn build_id_in(bytes: &[u8]) -> Option<BuildId> {
     })
 }
 
-/// The first build id in a file; `None` where it names none, as `libQnnSystem.so` of QAIRT 2.47 does.
+/// The first build id in a file; `None` if it has none, like `libQnnSystem.so` of QAIRT 2.47.
 ///
 /// # Errors
-/// The system's, when it cannot be read.
+/// The file cannot be read.
 pub fn build_id_of(path: &Path) -> io::Result<Option<BuildId>> {
     let mut file = open_regular(path)?.take(MOST_BYTES);
     let mut window = Vec::with_capacity(CHUNK + OVERLAP);
@@ -57,7 +57,7 @@ pub fn build_id_of(path: &Path) -> io::Result<Option<BuildId>> {
         if read == 0 {
             return Ok(build_id_in(&window));
         }
-        // One at the very end may go on in the next chunk.
+        // One at the very end may continue in the next chunk.
         let whole = window.len().saturating_sub(OVERLAP);
         if let Some(id) = build_id_in(&window[..whole]) {
             return Ok(Some(id));
@@ -68,7 +68,7 @@ pub fn build_id_of(path: &Path) -> io::Result<Option<BuildId>> {
     }
 }
 
-/// Release of a version as SDKs write it: `2.47.0.260601114230`, with or without a `v` before it.
+/// Release of a version as written by SDKs: `2.47.0.260601114230`, with or without a leading `v`.
 pub fn release(version: &str) -> Option<[u32; 3]> {
     let mut parts = version.trim().trim_start_matches('v').split('.').map(str::parse);
     Some([parts.next()?.ok()?, parts.next()?.ok()?, parts.next()?.ok()?])

@@ -1,6 +1,6 @@
-//! A context binary's plain-text metadata, for use without a system library. Seen in files of QAIRT 2.47 and 2.51:
-//! `soc_type=SM8550;arch=73`, `vtcm_size=8388608` (bytes); other writers may omit it or write MiB. The first bytes give
-//! its length.
+//! A context binary's plain-text metadata, for use without a system library. Seen in files of QAIRT 2.47 and
+//! 2.51: `soc_type=SM8550;arch=73`, `vtcm_size=8388608` (bytes); other writers may omit it or use MiB. The
+//! first bytes give its length.
 
 use super::build_id::{BuildId, build_id_in};
 use crate::files::{open_regular, starts_context_binary};
@@ -8,13 +8,13 @@ use regex::bytes::Regex;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Part of the file that is read.
+/// Maximum part of the file that is read, bytes.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// The text's figures; `None` if absent.
+/// The values in the text; `None` if absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ContextText {
-    /// Part that it was made for, such as `SM8550`.
+    /// SoC that it was made for, such as `SM8550`.
     pub soc: Option<String>,
     /// Hexagon architecture, such as 73.
     pub arch: Option<u32>,
@@ -22,24 +22,25 @@ pub struct ContextText {
     pub vtcm_mb: Option<u32>,
     /// Build that wrote it.
     pub writer: Option<BuildId>,
-    /// Bytes that the file has.
+    /// Actual size of the file, bytes.
     pub bytes: u64,
-    /// Bytes that it must have, by its header; `None` where that is none of those known.
+    /// Size that the file must have according to its header, bytes; `None` if the header is of an unknown
+    /// kind.
     pub needs_bytes: Option<u64>,
 }
 
-/// Where the header tells how many bytes come before the contents and how many the contents have, little-endian: so for CPU
-/// and HTP, in QAIRT 2.47 and 2.51.
+/// Where the header gives, in little-endian, the number of bytes before the contents and the length of the
+/// contents: for CPU and HTP in QAIRT 2.47 and 2.51.
 const LENGTHS: std::ops::Range<usize> = 24..40;
-/// Longest part before the contents that is believed.
+/// Maximum plausible number of bytes before the contents.
 const MOST_BEFORE: u64 = 1 << 20;
-/// Largest contents that are believed.
+/// Maximum plausible length of the contents, bytes.
 const MOST_CONTENTS: u64 = 1 << 40;
 
-/// Reads the text.
+/// Reads the metadata.
 ///
 /// # Errors
-/// The system's, when the file cannot be read.
+/// The file cannot be read.
 pub fn context_text(path: &Path) -> io::Result<ContextText> {
     let mut bytes = Vec::new();
     let file = open_regular(path)?;
@@ -72,7 +73,7 @@ fn in_bytes(bytes: &[u8]) -> ContextText {
     }
 }
 
-/// No part has gigabytes of VTCM: so large a number is one of bytes.
+/// No SoC has gigabytes of VTCM: a number that large is in bytes.
 fn vtcm_mb(size: u64) -> Option<u32> {
     let mb = if size < 1024 { size } else { size.div_ceil(1 << 20) };
     mb.try_into().ok()

@@ -1,5 +1,6 @@
-//! A device's DSP environment: libraries in the searched folders, device nodes, the state of the processor, denials.
-//! Read with our own fixed scripts that change nothing; file names are always quoted for the shell.
+//! A device's DSP environment: libraries in the searched folders, device nodes, the state of the processor,
+//! denials. Queried with our own fixed scripts that change nothing; file names are always quoted for the
+//! shell.
 
 use super::build_id::{BuildId, build_id_in};
 use super::elf::{ElfFacts, parse_header};
@@ -9,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 
-/// Where systems keep QNN and FastRPC libraries for the processor.
+/// Where systems keep QNN and FastRPC libraries for the CPU.
 pub const LIBRARY_FOLDERS: [&str; 9] = [
     "/vendor/lib64",
     "/odm/lib64",
@@ -22,7 +23,7 @@ pub const LIBRARY_FOLDERS: [&str; 9] = [
     "/usr/local/lib",
 ];
 
-/// Where the DSP's own files are.
+/// Where systems keep the DSP's own files.
 pub const DSP_FOLDERS: [&str; 11] = [
     "/vendor/dsp/cdsp",
     "/vendor/dsp",
@@ -39,20 +40,20 @@ pub const DSP_FOLDERS: [&str; 11] = [
 
 /// Time limit per query: each reads small files, and a busy phone answers slowly.
 const LIMIT: Duration = Duration::from_secs(15);
-/// Longest time for reading build ids out of libraries, which may have a hundred megabytes.
+/// Time limit for reading build ids from libraries, which may have a hundred megabytes.
 const DETAIL_LIMIT: Duration = Duration::from_secs(25);
-/// Files that are listed of one folder.
+/// Maximum number of files listed per folder.
 const MOST_FILES: usize = 200;
-/// Files whose headers are read.
+/// Maximum number of files whose headers are read.
 const MOST_DETAILS: usize = 24;
 /// Largest file searched for its build id, bytes.
 const MOST_BYTES: u64 = 300 << 20;
 /// Bytes of a header that are read.
 const HEADER: usize = 64;
-/// Folders that are listed.
+/// Maximum number of folders listed.
 const MOST_FOLDERS: usize = 40;
 
-/// What a folder answered.
+/// Result of listing a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Listing {
     /// Its files of interest.
@@ -63,17 +64,17 @@ pub enum Listing {
     Refused,
 }
 
-/// A folder that was looked into.
+/// A folder that was examined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folder {
     /// Its path.
     pub path: String,
-    /// What was there.
+    /// Its contents.
     pub listing: Listing,
 }
 
 impl Folder {
-    /// The files, where they could be listed.
+    /// Its files; empty if it could not be listed.
     pub fn files(&self) -> &[RemoteFile] {
         match &self.listing {
             Listing::Files(files) => files,
@@ -90,7 +91,7 @@ impl Folder {
 /// A file on a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteFile {
-    /// Its name, as the device has it.
+    /// Its name on the device.
     pub name: String,
     /// Size, bytes.
     pub bytes: u64,
@@ -103,7 +104,7 @@ pub struct RemoteFile {
 pub struct Node {
     /// Its path.
     pub path: String,
-    /// Whether the shell's user may open it for reading, which is what FastRPC needs.
+    /// Whether the shell's user may open it for reading, which FastRPC requires.
     pub readable: bool,
     /// Mode, owner and label, as `ls -lZ` shows them.
     pub shown: String,
@@ -116,7 +117,7 @@ impl Node {
     }
 }
 
-/// A remote processor of the kernel.
+/// A remote processor known to the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remoteproc {
     /// Its name.
@@ -134,7 +135,7 @@ impl Remoteproc {
     }
 }
 
-/// Everything that one look told.
+/// Everything that one query returned.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DspLook {
     /// Folders in the order in which they were requested.
@@ -145,7 +146,7 @@ pub struct DspLook {
     pub heaps: Vec<Node>,
     /// Remote processors, if the kernel reports them.
     pub remoteprocs: Vec<Remoteproc>,
-    /// True where there are remote processors that may not be read.
+    /// True if there are remote processors that may not be read.
     pub remoteproc_refused: bool,
     /// `Enforcing` or `Permissive`.
     pub selinux: Option<String>,
@@ -167,14 +168,14 @@ impl DspLook {
         self.folders.iter().find(|folder| folder.path == path)
     }
 
-    /// Files of this name beginning, with their folders, in the order of the folders.
+    /// Files whose names are `wanted`, with their folders, in the order of the folders.
     pub fn files<'a>(&'a self, wanted: impl Fn(&str) -> bool + 'a) -> impl Iterator<Item = (&'a str, &'a RemoteFile)> {
         let files = self.folders.iter().flat_map(|folder| folder.files().iter().map(|file| (&*folder.path, file)));
         files.filter(move |(_, file)| wanted(&file.name))
     }
 }
 
-/// Lists what matters in the folder it is in: `r` or `-` for readable, `x` for a link into nothing; size; name.
+/// Lists what matters in the current folder: `r` or `-` for readable, `x` for a dangling link; size; name.
 const LIST: &str = "for f in libQnn*.so libc++*.so* libcdsprpc.so* libadsprpc.so* QnnHtp*.dll QnnSystem.dll libqnnhtp*.cat libQnn*.cat; do \
      [ -e \"$f\" ] || [ -L \"$f\" ] || continue; r=-; [ -r \"$f\" ] && r=r; [ -e \"$f\" ] || r=x; \
      s=$(stat -L -c %s \"$f\" 2>/dev/null || echo 0); printf '%s %s %s\\n' \"$r\" \"$s\" \"$f\"; done";
@@ -186,11 +187,12 @@ const REMOTEPROCS: &str = "for r in /sys/class/remoteproc/remoteproc*; do [ -e \
      read -r n 2>/dev/null <\"$r/name\"; read -r s 2>/dev/null <\"$r/state\"; read -r w 2>/dev/null <\"$r/firmware\"; \
      printf '%s|%s|%s\\n' \"$n\" \"$s\" \"$w\"; done";
 
-/// Looks at a device. `folders` are listed in this order, `space` is where free space is requested, and `since_s` says how
-/// many seconds ago what happened before no longer matters. `root` is the way to files that the shell may not read.
+/// Queries a device. `folders` are listed in this order, `space` is the folder whose free space is measured,
+/// and events more than `since_s` seconds ago are ignored. `root` gives access to files that the shell may
+/// not read.
 ///
 /// # Errors
-/// When the device does not answer in time.
+/// The device does not answer in time.
 pub async fn look(
     device: &Device,
     folders: &[String],
@@ -260,7 +262,7 @@ pub async fn look(
     Ok(told)
 }
 
-/// Denials in Android's log since a moment. The log's stamps are local times without a year.
+/// Denials in Android's log since a given time. The log's timestamps are local times without a year.
 async fn logcat_denials(device: &Device, now: &str, since_s: Option<u64>) -> Option<Vec<String>> {
     let since = since_s.and_then(|ago| {
         let now: jiff::civil::DateTime = now.trim().replace(' ', "T").parse().ok()?;
@@ -275,13 +277,14 @@ async fn logcat_denials(device: &Device, now: &str, since_s: Option<u64>) -> Opt
     (output.status == 0).then(|| output.text().lines().map(ToOwned::to_owned).collect())
 }
 
-/// `[ 1234.567890] text` of the kernel's log: whether it is new enough. Lines without a stamp count.
+/// Whether a line of the kernel's log, `[ 1234.567890] text`, is recent enough. Lines without a timestamp
+/// count.
 fn is_since(line: &str, since: Option<f64>) -> bool {
     let stamp = line.trim_start().strip_prefix('[').and_then(|rest| rest.split_once(']')?.0.trim().parse::<f64>().ok());
     since.zip(stamp).is_none_or(|(since, stamp)| stamp >= since)
 }
 
-/// Kernels of boards name a remote processor by its address: which one it is, its firmware tells.
+/// Kernels of boards name a remote processor by its address; its firmware identifies it.
 fn is_of_the_compute_dsp(line: &str, remoteprocs: &[Remoteproc]) -> bool {
     let named = |remote: &Remoteproc| remote.is_compute() && !remote.name.is_empty() && line.contains(&remote.name);
     line.to_lowercase().contains("cdsp") || remoteprocs.iter().any(named)
@@ -333,10 +336,10 @@ fn remoteprocs(text: &str) -> Vec<Remoteproc> {
     text.lines().filter_map(remote).collect()
 }
 
-/// Header and build id of files on a device, by path. Files that cannot be read have none of both.
+/// Header and build id of files on a device, by path. Files that cannot be read have neither.
 ///
 /// # Errors
-/// When the device does not answer in time.
+/// The device does not answer in time.
 pub async fn details(
     device: &Device,
     files: &[(String, u64)],

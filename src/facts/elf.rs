@@ -7,10 +7,10 @@ use object::{Endianness, ReadCache, ReadRef};
 use std::io;
 use std::path::Path;
 
-/// Longest plausible list of needed libraries.
+/// Maximum plausible number of needed libraries.
 const MOST_NEEDED: usize = 256;
 
-/// A machine's name in messages: as in [`std::env::consts::ARCH`] if it has a name there.
+/// A machine's name for messages: that of [`std::env::consts::ARCH`] if it has one there.
 pub fn machine_name(machine: Option<elf::Machine>) -> String {
     match machine {
         None => "not a 64-bit ELF library".to_owned(),
@@ -22,20 +22,21 @@ pub fn machine_name(machine: Option<elf::Machine>) -> String {
     }
 }
 
-/// Facts of one file.
+/// Facts about one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ElfFacts {
     /// True for 64-bit files.
     pub is_64: bool,
     /// Machine, such as [`elf::EM_AARCH64`].
     pub machine: elf::Machine,
-    /// Flags of the machine; the low byte of a Hexagon file is its architecture.
+    /// Machine-specific flags; the low byte of a Hexagon file is its architecture.
     pub flags: u32,
-    /// Names of needed libraries (DT_NEEDED); `None` where the file does not report it, or was not read that far.
+    /// Names of needed libraries (DT_NEEDED); `None` if the file does not list them, or was not read that
+    /// far.
     pub needed: Option<Vec<String>>,
-    /// Folders that the file itself names for them (DT_RUNPATH, DT_RPATH), unexpanded.
+    /// Search folders recorded in the file (DT_RUNPATH, DT_RPATH), unexpanded.
     pub runpath: Vec<String>,
-    /// Bytes that the file must have at least, by its segments; `None` where it was not read that far.
+    /// Minimum size of the file according to its segments, bytes; `None` if it was not read that far.
     pub needs_bytes: Option<u64>,
 }
 
@@ -66,7 +67,7 @@ pub fn hexagon_arch(flags: u32) -> Option<u32> {
 /// Reads a local file; `Ok(None)` if it is not ELF.
 ///
 /// # Errors
-/// The system's, when it cannot be read.
+/// The file cannot be read.
 pub fn read_elf(path: &Path) -> io::Result<Option<ElfFacts>> {
     let cache = ReadCache::new(open_regular(path)?);
     Ok(parse(&cache))
@@ -116,7 +117,7 @@ fn whole<'a, H: FileHeader<Endian = Endianness>, R: ReadRef<'a>>(header: &'a H, 
     Some(facts)
 }
 
-/// Needed libraries and folders, from the section of dynamic entries.
+/// Needed libraries and search folders, from the dynamic section.
 fn dynamic<'a, H: FileHeader<Endian = Endianness>, R: ReadRef<'a>>(
     header: &'a H,
     endian: Endianness,

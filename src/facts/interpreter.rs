@@ -1,4 +1,4 @@
-//! The interpreter (loader) named in a program's file.
+//! The interpreter (dynamic loader) recorded in a program's file.
 
 use crate::files::open_regular;
 use object::Endianness;
@@ -7,20 +7,20 @@ use object::read::elf::{FileHeader, ProgramHeader};
 use std::io::Read;
 use std::path::Path;
 
-/// The program headers, and the loader's name behind them, are at the beginning of a file.
+/// Bytes at the start of a file that contain the program headers, and the loader's name after them.
 const HEAD_BYTES: u64 = 64 << 10;
 
-/// The loader this program names; `None` if it needs none.
+/// The loader that this program requests; `None` if it needs none.
 ///
 /// # Errors
-/// The system's, when the file cannot be read.
+/// The file cannot be read.
 pub fn loader(path: &Path) -> std::io::Result<Option<String>> {
     let mut head = Vec::new();
     open_regular(path)?.take(HEAD_BYTES).read_to_end(&mut head)?;
     Ok(loader_in(&head))
 }
 
-/// The same, by the first bytes of the program.
+/// The same, from the first bytes of the program.
 pub fn loader_in(head: &[u8]) -> Option<String> {
     interpreter(head).map(|name| String::from_utf8_lossy(name).into_owned())
 }

@@ -3,34 +3,35 @@
 use crate::devices::{Device, DeviceError, quote};
 use std::fmt::Write;
 
-/// Whether files that need these libraries are loaded by glibc's loader, as opposed to Android's: its libraries carry a number.
+/// Whether files with these dependencies are loaded by glibc's loader instead of Android's: names of its
+/// libraries carry a number.
 pub fn is_glibc(needed: &[String]) -> bool {
     needed.iter().any(|name| name.starts_with("libc.so.") || name.starts_with("ld-linux"))
 }
 
-/// A needed library, with the file that needs it.
+/// A needed library and the file that needs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
     /// Name.
     pub name: String,
     /// The file that needs it.
     pub by: String,
-    /// Folders that the file itself names, with `$ORIGIN` filled in.
+    /// Search folders recorded in that file, with `$ORIGIN` expanded.
     pub own_folders: Vec<String>,
-    /// Whether glibc's loader looks for it.
+    /// Whether glibc's loader searches for it.
     pub glibc: bool,
-    /// Whether it is a library of 64 bits.
+    /// Whether it is a 64-bit library.
     pub is_64: bool,
 }
 
-/// Folders of a file's own run path on a device.
+/// Folders of a file's own run path, as paths on the device.
 pub fn own_folders(runpath: &[String], file: &str) -> Vec<String> {
     let origin = file.rsplit_once('/').map_or(".", |(folder, _)| folder);
     let filled = |path: &str| path.replace("${ORIGIN}", origin).replace("$ORIGIN", origin);
     runpath.iter().flat_map(|paths| paths.split(':')).filter(|path| !path.is_empty()).map(filled).collect()
 }
 
-/// Folders that Android's loader searches for libraries of the shell user's programs.
+/// Folders that Android's loader searches for the libraries of the shell user's programs.
 fn android_folders(is_64: bool) -> Vec<String> {
     let lib = if is_64 { "lib64" } else { "lib" };
     let partitions = ["/system", "/system_ext", "/product", "/odm", "/vendor"].map(|base| format!("{base}/{lib}"));
@@ -39,8 +40,8 @@ fn android_folders(is_64: bool) -> Vec<String> {
     partitions.into_iter().chain(apexes).chain([format!("/apex/com.android.runtime/{lib}/bionic")]).collect()
 }
 
-/// The script that prints 1 or 0 for each library: there or not. Folders of the loader's own configuration count where it is
-/// glibc's, and so does its cache.
+/// The script that prints 1 or 0 for each library: found or not. For glibc's loader, the folders of its own
+/// configuration and its cache count too.
 fn script(wanted: &[Wanted], searched: &[String]) -> String {
     let mut script = "m=$(uname -m); c=$(ldconfig -p 2>/dev/null || /sbin/ldconfig -p 2>/dev/null); \
                       g=$(cat /etc/ld.so.conf /etc/ld.so.conf.d/*.conf 2>/dev/null | grep '^/'); \
@@ -70,11 +71,11 @@ fn script(wanted: &[Wanted], searched: &[String]) -> String {
     script + "true"
 }
 
-/// The libraries that a device's loader would not find, in the order of `wanted`; `searched` are the folders of
-/// `LD_LIBRARY_PATH`. `None` where the device's answer is invalid.
+/// The libraries that a device's loader would not find, in the order of `wanted`; `searched` are the folders
+/// of `LD_LIBRARY_PATH`. `None` if the device's answer is invalid.
 ///
 /// # Errors
-/// When the device does not answer.
+/// The device does not answer.
 pub async fn absent(
     device: &Device,
     wanted: &[Wanted],

@@ -5,20 +5,20 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Maximum number of files followed, since a cycle of broken files must end.
+/// Maximum number of files followed, so that a cycle of broken files ends.
 const MOST_FILES: usize = 200;
 
 /// Folders searched for libraries.
 #[derive(Debug, Clone, Default)]
 pub struct LinkSearch {
-    /// Of `LD_LIBRARY_PATH`, first.
+    /// Folders of `LD_LIBRARY_PATH`, searched first.
     pub folders: Vec<PathBuf>,
-    /// Names that the system's own cache knows.
+    /// Names in the system linker's cache.
     cached: BTreeSet<String>,
 }
 
 impl LinkSearch {
-    /// The folders of `LD_LIBRARY_PATH` in `paths`, and the system's.
+    /// The folders of `LD_LIBRARY_PATH` in `paths`, followed by the system's.
     pub fn new(paths: &[PathBuf]) -> Self {
         let mut folders: Vec<PathBuf> = paths.iter().filter(|path| !path.as_os_str().is_empty()).cloned().collect();
         let arch = std::env::consts::ARCH;
@@ -55,7 +55,7 @@ fn linker_cache() -> BTreeSet<String> {
     text.lines().filter_map(|line| Some(line.trim().split_once(" (")?.0.to_owned())).collect()
 }
 
-/// Missing libraries needed by `file` or its dependencies, each with the file that needs it.
+/// Missing libraries that `file` or its dependencies need, each with the file that needs it.
 pub fn missing_libraries(file: &Path, search: &LinkSearch) -> Vec<(String, PathBuf)> {
     let mut missing = Vec::new();
     let mut seen = BTreeSet::new();
@@ -65,7 +65,7 @@ pub fn missing_libraries(file: &Path, search: &LinkSearch) -> Vec<(String, PathB
             continue;
         }
         let Ok(Some(facts)) = read_elf(&path) else { continue };
-        // The linker follows links before it expands $ORIGIN.
+        // The linker resolves links before it expands $ORIGIN.
         let real = std::fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
         let beside = real.parent().unwrap_or(Path::new("/")).to_owned();
         for name in facts.needed.unwrap_or_default() {

@@ -1,5 +1,6 @@
 //! Facts about files and devices: build ids, ELF headers, library dependencies, the DSP's files and nodes.
-//! Everything here only reads. The confirming checks ([`crate::checks`]) and `qnnscope doctor` both build on it.
+//! Everything here is read-only. The confirming checks ([`crate::checks`]) and `qnnscope doctor` both build
+//! on it.
 
 mod build_id;
 mod context;

@@ -1,4 +1,4 @@
-//! What the history says of a session.
+//! What the history records about a session.
 
 use super::marks::Marks;
 use super::{HistoryError, is_being_written, size};
@@ -11,19 +11,19 @@ use std::path::Path;
 /// A kept session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Its id: the time of its start, `20261122-101500`.
+    /// Its id, the time of its start: `20261122-101500`.
     pub id: String,
     /// Start, microseconds since 1970-01-01 UTC; 0 if its file cannot be read.
     pub started_us: u64,
-    /// Size of its file.
+    /// Size of its file, bytes.
     pub bytes: u64,
-    /// Whether it is whole.
+    /// Whether it is complete.
     pub state: State,
     /// Operating system and architecture of the host.
     pub host: String,
     /// Version of qnnscope that wrote it.
     pub tool_version: String,
-    /// What the user gave it.
+    /// Name, tags and note given by the user.
     #[serde(flatten)]
     pub marks: Marks,
     /// Why its name, tags and note cannot be read.
@@ -33,15 +33,15 @@ pub struct Entry {
     pub runs: Vec<RunEntry>,
 }
 
-/// Whether a session is whole.
+/// Whether a session is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// It has its end.
+    /// It is complete.
     Whole,
     /// It ends before its runs do, or is damaged.
     CutOff,
-    /// It is being written.
+    /// It is still being written.
     Recording,
     /// Its file cannot be read.
     Unreadable,
@@ -62,13 +62,13 @@ pub struct RunEntry {
     pub device_model: Option<String>,
     /// Build id of the backend library.
     pub build_id: Option<String>,
-    /// The hardware was only emulated.
+    /// True if the hardware was only emulated.
     pub simulated: bool,
     /// `ok`, `stopped`, `failed` or `unfinished`.
     pub status: String,
-    /// Why it failed, or the stage that it was in when its session was cut off.
+    /// Why it failed, or the stage it was in when its session was cut off.
     pub error: Option<String>,
-    /// Clean inferences.
+    /// Number of clean inferences.
     pub inferences: u64,
     /// Median latency, microseconds.
     pub p50_us: Option<f64>,
@@ -77,7 +77,7 @@ pub struct RunEntry {
 }
 
 impl Entry {
-    /// What the file of a session says.
+    /// Reads the entry from a session's file.
     pub(super) fn read(id: &str, file: &Path, marks: &Marks) -> Result<Self, HistoryError> {
         let not = |reason: &str| ReadError::NotASession { path: file.to_owned(), reason: reason.to_owned() };
         let recording = is_being_written(file);
@@ -93,7 +93,7 @@ impl Entry {
         Ok(Self::of(id, size(file), state, marks.clone(), &store))
     }
 
-    /// What a session came to.
+    /// Summarises a session.
     pub(super) fn of(id: &str, bytes: u64, state: State, marks: Marks, store: &Store) -> Self {
         let session = store.session();
         Self {
@@ -109,13 +109,13 @@ impl Entry {
         }
     }
 
-    /// A file that cannot be read, or not yet.
+    /// The entry of a file that cannot be read, or not yet.
     pub(super) fn unreadable(id: &str, file: &Path, marks: Marks) -> Self {
         let state = if is_being_written(file) { State::Recording } else { State::Unreadable };
         Self::of(id, size(file), state, marks, &Store::new())
     }
 
-    /// The same if its name, tags and note could not be read.
+    /// The same, with the error if its name, tags and note could not be read.
     pub(super) fn with_marks_error(self, error: Option<String>) -> Self {
         Self { marks_error: error, ..self }
     }
@@ -162,7 +162,7 @@ impl RunEntry {
     }
 }
 
-/// A moment as ids have it.
+/// A point in time in the format of ids.
 pub(super) fn stamp(epoch_us: u64) -> String {
     timestamp(epoch_us).strftime("%Y%m%d-%H%M%S").to_string()
 }

@@ -4,28 +4,28 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
-/// Which sessions are requested; all conditions must hold. Texts match parts, ignoring case.
+/// Which sessions are requested; all conditions must hold. Texts match substrings, ignoring case.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Of the path of a model.
+    /// Part of the path of a model.
     pub model: Option<String>,
-    /// Of the id or the name of a device.
+    /// Part of the id or the name of a device.
     pub device: Option<String>,
     /// A backend.
     pub backend: Option<String>,
-    /// A tag, as a whole.
+    /// A complete tag.
     pub tag: Option<String>,
-    /// Of a name, note, id, model or error.
+    /// Part of a name, note, id, model or error.
     pub text: Option<String>,
     /// Earliest start, microseconds since 1970-01-01 UTC.
     pub since_us: Option<u64>,
-    /// Latest start.
+    /// Upper limit of the start (exclusive), microseconds since 1970-01-01 UTC.
     pub until_us: Option<u64>,
-    /// Most sessions, of the newest.
+    /// Maximum number of sessions, newest first.
     pub limit: Option<usize>,
 }
 
-/// A user's point in time: a date, meaning its start in UTC, or a date and a time.
+/// A point in time given by the user: a date, meaning its start in UTC, or a date and a time.
 ///
 /// # Errors
 /// It is neither.

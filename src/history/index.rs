@@ -1,4 +1,5 @@
-//! The index: an SQLite database of what lists and filters need. Everything in it comes from the files beside it.
+//! The index: an SQLite database of what lists and filters need. All of its contents come from the files
+//! beside it.
 
 use super::{Entry, Filter, HistoryError, State};
 use rusqlite::{Connection, params, params_from_iter};
@@ -9,7 +10,7 @@ use std::time::Duration;
 const FILE: &str = "index.sqlite";
 /// A database of another version is rebuilt.
 const VERSION: i64 = 1;
-/// How long another process may write.
+/// How long to wait while another process is writing.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 const SCHEMA: &str = "
@@ -32,7 +33,7 @@ pub struct Index {
 }
 
 impl Index {
-    /// Opens the index of a folder; one that is missing, damaged or of another version is rebuilt, and is empty then.
+    /// Opens the index of a folder; one that is missing, damaged or of another version is recreated empty.
     pub fn open(folder: &Path) -> Result<Self, HistoryError> {
         let path = folder.join(FILE);
         match Self::connect(&path) {
@@ -50,7 +51,8 @@ impl Index {
     fn connect(path: &Path) -> rusqlite::Result<Self> {
         let mut database = Connection::open(path)?;
         database.busy_timeout(PATIENCE)?;
-        // Readers and a writer do not wait for each other. Some network file systems cannot; then they wait.
+        // Readers and a writer do not wait for each other. Some network file systems do not support this;
+        // there they wait.
         let _: String = database.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
         let change = database.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         let version: i64 = change.query_row("PRAGMA user_version", [], |row| row.get(0))?;
@@ -64,14 +66,14 @@ impl Index {
         Ok(Self { path: path.to_owned(), database })
     }
 
-    /// Lists a session, in the place of what was listed of it.
+    /// Lists a session, replacing its previous entry.
     pub fn put(&mut self, entry: &Entry) -> Result<(), HistoryError> {
         self.change(|database| {
             let change = database.transaction()?;
             forget(&change, &entry.id)?;
             let text =
                 serde_json::to_string(entry).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
-            // Incomplete or broken ones are examined each time.
+            // Incomplete or broken sessions are examined again each time.
             let is_open = entry.state == State::Recording || entry.marks_error.is_some();
             let bytes = if is_open { -1 } else { signed(entry.bytes) };
             change.execute(
@@ -92,7 +94,7 @@ impl Index {
         })
     }
 
-    /// Lists a session no more.
+    /// Removes a session from the list.
     pub fn remove(&mut self, id: &str) -> Result<(), HistoryError> {
         self.change(|database| {
             let change = database.transaction()?;
@@ -101,7 +103,8 @@ impl Index {
         })
     }
 
-    /// Sizes of the listed sessions' files, by id; `None` for those that have to be read again, because they were not whole yet.
+    /// Sizes of the listed sessions' files in bytes, by id; `None` for those that must be read again because
+    /// they were not complete yet.
     pub fn files(&self) -> Result<BTreeMap<String, Option<u64>>, HistoryError> {
         self.read(|database| {
             let mut statement = database.prepare("SELECT id, bytes FROM session")?;
@@ -153,7 +156,7 @@ impl Index {
         self.read(|database| {
             let mut statement = database.prepare(&sql)?;
             let texts = statement.query_map(params_from_iter(values), |row| row.get::<_, String>(0))?;
-            // A row this version does not understand was written by another one, which lists it.
+            // A row that this version does not understand was written by another version, which can list it.
             let entries = texts.filter_map(|text| text.map(|text| serde_json::from_str(&text).ok()).transpose());
             entries.collect()
         })
@@ -175,7 +178,7 @@ fn forget(database: &Connection, id: &str) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Everything that a search for text looks at, in lower case.
+/// All text that a search covers, in lower case.
 fn words(entry: &Entry) -> String {
     let marks = [entry.marks.name.as_deref(), entry.marks.note.as_deref()];
     let runs = entry.runs.iter().flat_map(|run| [Some(run.model.as_str()), run.error.as_deref()]);
@@ -185,13 +188,13 @@ fn words(entry: &Entry) -> String {
     all.join("\n").to_lowercase()
 }
 
-/// True for a file that is no longer a database.
+/// True if the file is no longer a valid database.
 fn is_damage(error: &rusqlite::Error) -> bool {
     use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
     matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))
 }
 
-/// SQLite's integers have a sign; no figure here comes near 2^63.
+/// SQLite's integers are signed; no figure here comes near 2^63.
 fn signed(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }

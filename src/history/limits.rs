@@ -1,22 +1,22 @@
-//! How much is kept, from table `[history]` of the user's `config.toml`.
+//! How much is kept, from the table `[history]` of the user's `config.toml`.
 
 use super::{Entry, HistoryError, State};
 use crate::files::read_text_at_most;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
-/// Largest config file that is read.
+/// Maximum size of a config file, bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// How much is kept. Sessions with a name, a tag or a note are never dropped and count for nothing.
+/// How much is kept. Sessions with a name, tag or note are never dropped and do not count towards the limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
     /// Whether sessions are kept at all.
     pub keep: bool,
-    /// Most sessions.
+    /// Maximum number of sessions.
     pub max_sessions: usize,
-    /// Most space, MB (1024 x 1024 bytes).
+    /// Maximum total size, MB (1024 x 1024 bytes).
     pub max_size_mb: u64,
 }
 
@@ -32,13 +32,13 @@ struct Config {
     history: Limits,
 }
 
-/// The user's config file, where the platform has a folder for it.
+/// The user's config file, if the platform has a folder for it.
 pub fn config_path() -> Option<PathBuf> {
     crate::files::config_file("config.toml")
 }
 
 impl Limits {
-    /// Those of a config file; the defaults without one.
+    /// Loads the limits from a config file; the defaults if there is none.
     ///
     /// # Errors
     /// The file cannot be read or understood.
@@ -52,7 +52,7 @@ impl Limits {
         Ok(config.history)
     }
 
-    /// The entries, given newest first, that are too many or too large together.
+    /// The entries, given newest first, that exceed the limits.
     pub(super) fn beyond(&self, entries: &[Entry]) -> Vec<Entry> {
         let (mut count, mut bytes) = (0, 0u64);
         let is_one_too_many = |entry: &&Entry| {

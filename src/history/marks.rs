@@ -1,5 +1,5 @@
-//! What users give sessions: a name, tags, a note. They are kept beside the session, so that the index holds nothing that is
-//! nowhere else.
+//! What users add to sessions: a name, tags, a note. These are stored beside the session, so that the index
+//! holds nothing that exists nowhere else.
 
 use super::{HistoryError, remove};
 use crate::event::{clean_text, clean_whole};
@@ -9,14 +9,14 @@ use std::collections::BTreeSet;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// Largest file of marks that is read.
+/// Maximum size of a marks file, bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Longest name and tag, characters: they stand in a line of a list.
+/// Maximum length of a name or tag, characters: they must fit in a line of a list.
 const LONGEST_WORD: usize = 100;
-/// Longest note, characters.
+/// Maximum length of a note, characters.
 const LONGEST_NOTE: usize = 10_000;
-/// Most tags of a session.
+/// Maximum number of tags per session.
 const MOST_TAGS: usize = 50;
 
 /// Name, tags and note of a session.
@@ -34,12 +34,12 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// True if the user gave nothing.
+    /// True if the user added nothing.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The marks beside a session; none without a file.
+    /// The marks beside a session; empty if there is no file.
     ///
     /// # Errors
     /// The file cannot be read or understood. It is the user's data, so nothing may replace it.
@@ -62,7 +62,7 @@ impl Marks {
         Ok(marks.cleaned())
     }
 
-    /// What is wrong with them, in words: texts that a list could not show, and names that mean something else already.
+    /// What is wrong with them: texts that a list could not show, or names that already mean something else.
     pub(super) fn fault(&self) -> Option<String> {
         let length = |text: &str| text.chars().count();
         if let Some(name) = &self.name
@@ -94,7 +94,7 @@ impl Marks {
         remove(&file(folder, id))
     }
 
-    /// Without control characters, and without what is empty.
+    /// Removes control characters and empty texts.
     #[must_use]
     pub fn cleaned(self) -> Self {
         let kept = |text: String| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
@@ -125,7 +125,7 @@ fn name_fault(name: &str) -> Option<String> {
     name.chars().all(is_of_ids).then(|| "it looks like the beginning of an id".to_owned())
 }
 
-/// The beginning of a text, for a message.
+/// The start of a text, for use in a message.
 fn shortened(text: &str) -> String {
     const SHOWN: usize = 40;
     if text.chars().count() <= SHOWN {

@@ -1,4 +1,4 @@
-//! The history: every session is kept in the data folder, with an index that finds it again.
+//! The history: every session is kept in the data folder, with an index to find it again.
 //!
 //! | file of `sessions/` | what |
 //! |---|---|
@@ -31,11 +31,11 @@ use std::path::{Path, PathBuf};
 
 /// Folder within the data folder.
 const FOLDER: &str = "sessions";
-/// Ending of the files of sessions.
+/// Ending of session files.
 const ENDING: &str = ".jsonl.zst";
 /// Maximum time from creating a file to its first record.
 const BIRTH: std::time::Duration = std::time::Duration::from_mins(1);
-/// Sessions that may begin within one second.
+/// Maximum number of sessions that may begin within one second.
 const TRIES: u32 = 100;
 
 /// The kept sessions of a data folder.
@@ -45,22 +45,22 @@ pub struct History {
 }
 
 impl History {
-    /// That of a data folder; it need not exist yet.
+    /// The history in a data folder, which need not exist yet.
     pub fn of(data_dir: &Path) -> Self {
         Self { folder: data_dir.join(FOLDER) }
     }
 
-    /// Begins to keep a session that starts now, at a wall time in microseconds.
+    /// Starts recording a session that begins now; `epoch_us` is the wall-clock time in microseconds.
     ///
     /// # Errors
-    /// The folder cannot be made or written.
+    /// The folder cannot be created or written to.
     pub fn begin(&self, epoch_us: u64) -> Result<Recorder, HistoryError> {
         self.make_folder()?;
         let stamp = entry::stamp(epoch_us);
         for number in 1..TRIES {
             let id = if number == 1 { stamp.clone() } else { format!("{stamp}-{number}") };
             let path = self.file(&id);
-            // Whoever makes the file has the name.
+            // Whoever creates the file owns the name.
             match File::create_new(&path) {
                 Ok(_) => return Recorder::create_as("the history's", &path, &Guard::new(false)).map_err(Into::into),
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
@@ -70,8 +70,8 @@ impl History {
         Err(HistoryError::TooMany { stamp })
     }
 
-    /// Lists a finished session with its results, or drops it if nothing ran; then drops the oldest beyond
-    /// the limits.
+    /// Lists a finished session with its results, or drops it if nothing ran; then drops the oldest sessions
+    /// beyond the limits.
     ///
     /// # Errors
     /// The index cannot be written.
@@ -91,7 +91,7 @@ impl History {
     /// The sessions that pass a filter, newest first.
     ///
     /// # Errors
-    /// The index cannot be read or made.
+    /// The index cannot be read or created.
     pub fn entries(&self, filter: &Filter) -> Result<Vec<Entry>, HistoryError> {
         if !self.folder.exists() {
             return Ok(Vec::new());
@@ -104,22 +104,24 @@ impl History {
         &self.folder
     }
 
-    /// A session by its id, the beginning of it, its name, `last`, or `last~N`: the N-th before the last one.
+    /// Finds a session by its id, the start of its id, its name, `last`, or `last~N`: the N-th before the
+    /// last one.
     ///
     /// # Errors
-    /// There is none, or more than one.
+    /// There is no such session, or more than one.
     pub fn find(&self, reference: &str) -> Result<Entry, HistoryError> {
-        // As files are named elsewhere.
+        // Accepts the `@` that marks a session where files are named.
         let reference = reference.strip_prefix('@').unwrap_or(reference);
         pick::pick(self.entries(&Filter::default())?, reference)
     }
 
-    /// Its file.
+    /// The file of a session.
     pub fn file(&self, id: &str) -> PathBuf {
         self.folder.join(format!("{id}{ENDING}"))
     }
 
-    /// Changes the name, tags and note of a session. Its file counts, even if the index is not up to date.
+    /// Changes the name, tags and note of a session. The session's own file is used, even if the index is out
+    /// of date.
     ///
     /// # Errors
     /// They cannot be read or written, a name is taken or means something else, or a text is too long.
@@ -141,7 +143,7 @@ impl History {
         Index::open(&self.folder)?.put(entry)
     }
 
-    /// Removes a session and all that belongs to it.
+    /// Deletes a session and everything that belongs to it.
     ///
     /// # Errors
     /// It is being recorded, or cannot be removed.
@@ -160,14 +162,15 @@ impl History {
         index.remove(&entry.id)
     }
 
-    /// The index, with what is in the folder and not in it read, and what is only in the index dropped.
+    /// The index, brought up to date: sessions only in the folder are read and added, those only in the index
+    /// are dropped.
     fn synced(&self) -> Result<Index, HistoryError> {
         let mut index = Index::open(&self.folder)?;
         let mut known = index.files()?;
         let listed =
             std::fs::read_dir(&self.folder).map_err(|source| HistoryError::io("read", &self.folder, source))?;
         for file in listed.flatten().map(|file| file.path()) {
-            // A pipe would keep everything waiting.
+            // A pipe would block everything.
             let Some(id) = id_of(&file).filter(|_| file.is_file()) else { continue };
             let bytes = size(&file);
             if known.remove(&id) == Some(Some(bytes)) {
@@ -197,7 +200,7 @@ impl History {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
-            // Sessions hold logs and names of files, which are the user's alone.
+            // Sessions contain logs and file names, which concern only the user.
             std::fs::set_permissions(&self.folder, std::fs::Permissions::from_mode(0o700)).map_err(failed)?;
         }
         Ok(())
@@ -216,7 +219,7 @@ fn remove(file: &Path) -> Result<(), HistoryError> {
     }
 }
 
-/// True while another process, or another recorder of this one, writes the file.
+/// True while another process, or another recorder in this one, is writing the file.
 #[cfg(unix)]
 fn is_being_written(file: &Path) -> bool {
     use rustix::fs::{FlockOperation, flock};
@@ -229,7 +232,7 @@ fn is_being_written(_: &Path) -> bool {
     false
 }
 
-/// True for an empty file whose maker died before its first record, and did not only just make it.
+/// True for an empty file that was not created just now: its creator died before the first record.
 fn is_abandoned(file: &Path) -> bool {
     let age = std::fs::metadata(file).and_then(|metadata| metadata.modified()).ok().and_then(|at| at.elapsed().ok());
     age.is_some_and(|age| age > BIRTH) && !is_being_written(file)

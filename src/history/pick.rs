@@ -1,10 +1,10 @@
-//! Which session a reference names.
+//! Resolves a reference to a session.
 
 use super::reference::last;
 use super::{Entry, HistoryError};
 use crate::event::clean_text;
 
-/// The entry, of those given newest first, that a reference names.
+/// The entry that a reference names; `entries` are given newest first.
 pub(super) fn pick(entries: Vec<Entry>, reference: &str) -> Result<Entry, HistoryError> {
     let missing = || HistoryError::NoSuch { reference: clean_text(reference) };
     if let Some(back) = last(reference) {

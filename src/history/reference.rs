@@ -1,11 +1,11 @@
-//! How sessions of the history are named where files are: `@ID`, `@NAME`, `@last`, `@last~2`.
+//! How sessions of the history are named in place of files: `@ID`, `@NAME`, `@last`, `@last~2`.
 
 use super::{History, HistoryError};
 use crate::backends::runtime::Env;
 use std::path::{Path, PathBuf};
 
-/// The file that an argument names. One that begins with `@` and is no file is a session of the history; what is behind a
-/// `#` stays.
+/// The file that an argument names. If it starts with `@` and no such file exists, it is a session of the
+/// history; anything after a `#` is kept.
 ///
 /// # Errors
 /// The history has no such session.
@@ -25,7 +25,7 @@ pub fn resolve(argument: &Path) -> Result<PathBuf, HistoryError> {
     })
 }
 
-/// How many before the last one: `last` is 0, `last~2` is 2.
+/// How many sessions before the last one: `last` is 0, `last~2` is 2.
 pub(super) fn last(reference: &str) -> Option<usize> {
     match reference.strip_prefix("last")? {
         "" => Some(0),

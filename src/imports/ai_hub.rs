@@ -129,7 +129,7 @@ impl Import for AiHub {
 fn backend(layers: &[Layer]) -> Backend {
     let count = |unit: &str| layers.iter().filter(|layer| layer.compute_unit == unit).count();
     let units = [(Backend::Htp, count("NPU")), (Backend::Gpu, count("GPU")), (Backend::Cpu, count("CPU"))];
-    // On a tie, the one that was asked for comes first.
+    // On a tie, the faster kind of unit: HTP before GPU before CPU.
     let most = units.iter().rev().max_by_key(|(_, count)| *count).filter(|(_, count)| *count > 0);
     most.map_or(Backend::Unknown, |(backend, _)| *backend)
 }

@@ -280,7 +280,7 @@ impl RunDraft {
             reason = "positive, and saturating is right"
         )]
         let duration_ns = (took_us * 1000.0).round() as u64;
-        // Half of the range is 290 years; the sum of two times then stays within it.
+        // A quarter of the range is 146 years; the sum of two times then stays within it.
         let (begun_us, duration_ns) =
             (start_us.unwrap_or(self.now_us).min(u64::MAX / 4), duration_ns.min(u64::MAX / 4));
         let fits = self.batch.as_ref().is_some_and(|batch| batch.phase == phase && batch.latency_ns.len() < BATCH);

@@ -10,7 +10,7 @@ use std::fmt::Write;
 
 /// Schema of the document.
 pub const BENCH_CHECK_SCHEMA: &str = "qnnscope.bench-check/1";
-/// Launches per side considered.
+/// Numbers of launches per side considered.
 const SIDES: [usize; 4] = [3, 6, 10, 20];
 /// Differences considered, per cent.
 const DIFFERENCES: [f64; 5] = [1.0, 2.0, 5.0, 10.0, 30.0];
@@ -19,7 +19,7 @@ const GROUP: usize = 3;
 /// Minimum number of launches for a result.
 pub const FEWEST: usize = GROUP;
 
-/// What a machine or device can tell.
+/// Which differences a machine or device can resolve.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BenchCheckDocument {
     schema: &'static str,
@@ -42,27 +42,27 @@ pub struct BenchCheckDocument {
     equal_sides: Option<EqualSides>,
 }
 
-/// What so many launches per side tell.
+/// The difference that a number of launches per side can resolve.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct Tells {
     launches: usize,
     difference_percent: f64,
-    /// The same where the two sides are their own runs; `None` where launches disagree too much for that.
+    /// The same if the two sides are separate runs; `None` if launches disagree too much for that.
     separate_runs_percent: Option<f64>,
     seconds: f64,
 }
 
-/// What it takes to tell a difference.
+/// What it takes to resolve a difference.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct Takes {
     difference_percent: f64,
     launches: Option<usize>,
     seconds: Option<f64>,
-    /// Launches of each of two their own runs.
+    /// Launches per side if the two sides are separate runs.
     separate_runs_launches: Option<usize>,
 }
 
-/// Groups of launches compared with each other: none of them should be told apart.
+/// Groups of equal launches compared with each other: ideally no pair differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 struct EqualSides {
     launches: usize,
@@ -75,7 +75,7 @@ impl BenchCheckDocument {
     pub fn new(store: &Store) -> Option<Self> {
         let run = store.runs().first()?;
         let measured = run.clean.launches();
-        // The last one may have been cut off.
+        // The last one may have been cut short.
         let usual = measured.iter().map(|launch| launch.figures.count).max()?;
         let whole = measured.iter().filter(|launch| launch.figures.count * 2 >= usual);
         let medians_us: Vec<f64> = whole.filter_map(|launch| launch.figures.percentile_us(50.0)).collect();
@@ -120,12 +120,12 @@ impl BenchCheckDocument {
     }
 }
 
-/// Time from the start of the run to its end.
+/// Time from the start of the run to its end, seconds.
 fn seconds(store: &Store, run: &Run) -> f64 {
     run.ended_us.unwrap_or_else(|| store.now_us()).saturating_sub(run.started_us) as f64 / 1e6
 }
 
-/// Every group of consecutive launches, compared with every other one.
+/// Compares every group of consecutive launches with every other one.
 fn equal_sides(medians_us: &[f64]) -> Option<EqualSides> {
     let groups: Vec<&[f64]> = medians_us.chunks_exact(GROUP).collect();
     let pairs = groups.iter().enumerate().flat_map(|(at, one)| groups[at + 1..].iter().map(move |other| (one, other)));
@@ -135,7 +135,7 @@ fn equal_sides(medians_us: &[f64]) -> Option<EqualSides> {
     (!told.is_empty()).then_some(EqualSides { launches: GROUP, pairs: told.len(), told_apart })
 }
 
-/// The document for people.
+/// The document as text.
 pub fn bench_check_text(document: &BenchCheckDocument) -> String {
     let mut out = String::new();
     let simulated = if document.simulated { " [simulated]" } else { "" };

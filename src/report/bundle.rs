@@ -1,4 +1,4 @@
-//! A report to send: log, diagnosis, doctor and versions in one zip archive, without data about their owner.
+//! A shareable report: log, diagnosis, doctor and versions in one zip archive, without data about its owner.
 
 use crate::text::{Redactor, counted};
 use std::fmt::Write as _;
@@ -6,13 +6,13 @@ use std::io::{self, Cursor, Write};
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
-/// Folder in the archive, by which qnnscope recognises its own.
+/// Folder in the archive, by which qnnscope recognises its own reports.
 pub const BUNDLE_FOLDER: &str = "qnnscope-report/";
-/// Bytes included from a log's start and end.
+/// Bytes included from the start and from the end of a log.
 const HEAD_BYTES: usize = 2 << 20;
 const TAIL_BYTES: usize = 6 << 20;
 
-/// Files of a report, redacted on arrival.
+/// Files of a report, redacted as they are added.
 #[derive(Debug, Default)]
 pub struct Bundle {
     redactor: Redactor,
@@ -20,7 +20,7 @@ pub struct Bundle {
 }
 
 impl Bundle {
-    /// An empty bundle. `words` are names to remove, each with what it is.
+    /// An empty bundle. `words` are names to remove, each with a description.
     pub fn new(words: &[(String, &'static str)]) -> Self {
         let mut bundle = Self::default();
         for (word, what) in words {
@@ -35,7 +35,7 @@ impl Bundle {
         self.files.push((name, text));
     }
 
-    /// Adds a log; only the start and end of a long one.
+    /// Adds a log; of a long one only the start and the end.
     pub fn add_log(&mut self, log: &[u8]) {
         let text = if log.len() <= HEAD_BYTES + TAIL_BYTES {
             String::from_utf8_lossy(log).into_owned()
@@ -47,7 +47,7 @@ impl Bundle {
         self.add("log.txt", &text);
     }
 
-    /// What goes in and what was removed, for review before it is written.
+    /// The contents, and what was removed, for review before writing.
     pub fn preview(&self) -> String {
         let mut out = String::new();
         for (name, text) in &self.files {
@@ -71,7 +71,7 @@ impl Bundle {
     /// The archive.
     ///
     /// # Errors
-    /// It cannot be made, which only a lack of memory does.
+    /// The archive cannot be built, for which a lack of memory is the only reason.
     pub fn archive(&self) -> io::Result<Vec<u8>> {
         let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
         let options = SimpleFileOptions::default();

@@ -25,33 +25,33 @@ pub struct CounterRow {
     unit: String,
     about: String,
     needs_root: bool,
-    /// True if it is read unless something else is requested.
+    /// True if it is read by default.
     chosen: bool,
     /// Why it cannot be read; null if it can.
     reason: Option<Gap>,
-    /// The same in words.
+    /// The reason in words.
     unavailable: Option<String>,
 }
 
-/// How well reading went.
+/// How well sampling worked.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct SamplingDocument {
     counters: usize,
-    /// Time that the reports cover.
+    /// Time covered by the reports, seconds.
     pub seconds: f64,
     /// Ticks of the fast counters.
     pub ticks: u64,
-    /// Values that came.
+    /// Values received.
     pub values: u64,
-    /// Ticks that came more than half a period late.
+    /// Ticks more than half a period late.
     pub late: u64,
-    /// Planned ticks that were not taken.
+    /// Planned ticks that were skipped.
     pub missed: u64,
-    /// CPU time of the device per tick, microseconds; null where it does not report it.
+    /// CPU time of the device per tick, microseconds; null if it does not report it.
     pub cpu_us_per_tick: Option<f64>,
-    /// Uncertainty of the device's clock against this machine's, microseconds.
+    /// Uncertainty of the device's clock relative to this machine's, microseconds.
     pub uncertainty_us: Option<u64>,
-    /// Why it ended early; null if it did not.
+    /// Why sampling ended early; null if it did not.
     pub ended: Option<String>,
 }
 
@@ -98,18 +98,18 @@ impl CountersDocument {
 }
 
 impl SamplingDocument {
-    /// Nothing was read yet.
+    /// For this many counters, before anything was read.
     pub fn new(counters: usize) -> Self {
         Self { counters, ..Self::default() }
     }
 
-    /// Takes a tick in.
+    /// Counts a tick.
     pub fn take(&mut self, values: &[Option<f64>]) {
         self.values += values.iter().flatten().count() as u64;
     }
 }
 
-/// The document for people.
+/// The document as text.
 pub fn counters_text(document: &CountersDocument) -> String {
     let mut out = format!("{}: {} readable\n", document.device, counted(document.readable.len() as u64, "counter"));
     for row in &document.readable {

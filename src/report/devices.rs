@@ -1,4 +1,4 @@
-//! What is attached: the `qnnscope.devices/1` document and its text.
+//! Attached devices: the `qnnscope.devices/1` document and its text.
 
 use crate::devices::{Attached, Device, DeviceError, DeviceState, Root, confounds};
 use crate::event::{Confound, DeviceFacts};
@@ -27,7 +27,7 @@ pub struct AdbDocument {
 pub struct DeviceRow {
     id: String,
     state: DeviceState,
-    /// What to do about a state that is not ready, or about a failure to describe it.
+    /// What to do about a state that is not ready, or about a failed query.
     advice: Option<String>,
     /// Why it could not be described.
     problem: Option<String>,
@@ -36,7 +36,7 @@ pub struct DeviceRow {
 }
 
 impl AdbDocument {
-    /// The server at `address` with what went wrong, if something did.
+    /// The server at `address`, and what went wrong if something did.
     pub fn new(address: &str, problem: Option<&DeviceError>) -> Self {
         Self {
             server: address.to_owned(),
@@ -47,7 +47,7 @@ impl AdbDocument {
 }
 
 impl DeviceRow {
-    /// A row; `attached` is `None` for this machine, `facts` where the device is not ready.
+    /// A row; `attached` is `None` for this machine, `facts` if the device is not ready.
     pub fn new(device: &Device, attached: Option<&Attached>, facts: Option<Result<DeviceFacts, DeviceError>>) -> Self {
         let state = attached.map_or(DeviceState::Device, |attached| attached.state.clone());
         let (facts, error) = match facts {
@@ -74,7 +74,7 @@ impl DevicesDocument {
     }
 }
 
-/// The document for people.
+/// The document as text.
 pub fn devices_text(document: &DevicesDocument) -> String {
     let mut out = String::new();
     for row in &document.devices {

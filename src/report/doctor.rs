@@ -1,4 +1,4 @@
-//! `qnnscope.doctor/1`, and the same for people.
+//! `qnnscope.doctor/1` and the same as text.
 
 use crate::doctor::{Examination, Item, Status};
 use crate::event::LOCAL_DEVICE;
@@ -6,7 +6,7 @@ use crate::text::titled;
 use serde::Serialize;
 use std::fmt::Write;
 
-/// Columns of the mark, and of what was looked at.
+/// Widths of the mark and of what was examined, columns.
 const MARK: usize = 9;
 const WHAT: usize = 23;
 
@@ -61,7 +61,7 @@ pub fn doctor_text(examination: &Examination, width: usize) -> String {
                 Status::Problem => "PROBLEM",
             };
             let start = format!("  {mark:<MARK$}{:<WHAT$} ", item.what);
-            // A long name keeps the text behind it from becoming a narrow column.
+            // A long name must not squeeze the text after it into a narrow column.
             if start.chars().count() > 2 + MARK + WHAT + 1 {
                 let _ = writeln!(out, "{}", start.trim_end());
                 titled(&mut out, &" ".repeat(2 + MARK), &item.detail, width);

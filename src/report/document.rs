@@ -1,14 +1,14 @@
-//! A result document as text: what it keeps of its runs, in the order of the text report.
+//! A result document as text: what it holds about its runs, in the order of the text report.
 
 use super::layout::{list, shortened};
 use crate::analysis::compare::{Side, SideLatency, SideOp};
 use crate::text::{bytes_text, count_text, duration_text, noun, rate_text};
 use std::fmt::Write;
 
-/// Layers that are listed.
+/// Maximum number of layers listed.
 const TOP_LAYERS: usize = 15;
 
-/// The report of the runs of a result document. Findings and counters over time need the session.
+/// The report on the runs of a result document. Findings and counters over time require the session.
 pub fn document_text(sides: &[Side]) -> String {
     let mut out = String::new();
     for (at, side) in sides.iter().enumerate() {

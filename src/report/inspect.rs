@@ -32,7 +32,7 @@ struct GraphDocument {
     ops: Vec<OpDocument>,
 }
 
-/// An op, and its source node.
+/// An op and its source node.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct OpDocument {
     #[serde(flatten)]
@@ -41,8 +41,8 @@ struct OpDocument {
 }
 
 impl InspectDocument {
-    /// Builds the document; a context binary does not list its ops, so their figures are absent there.
-    /// `names` maps its ops to nodes before conversion.
+    /// Builds the document; a context binary does not list its ops, so their figures are absent. `names` maps
+    /// its ops to nodes before conversion.
     pub fn new(model: &ModelInfo, graphs: Vec<Graph>, sandbox: Sandbox, names: Option<&SourceNames>) -> Self {
         let node = |op: &Op| names.and_then(|names| names.nodes.get(&op.name)).cloned();
         let known = model.format != ModelFormat::ContextBinary;
@@ -72,7 +72,7 @@ impl InspectDocument {
     }
 }
 
-/// The document for people.
+/// The document as text.
 pub fn inspect_text(document: &InspectDocument) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "{}", document.path);
@@ -166,7 +166,7 @@ pub(super) fn tensor_line(tensor: &Tensor) -> String {
     format!("{}  {} {}{encoding}", tensor.name, tensor.dtype, tensor.shape_text())
 }
 
-/// A context binary's own description, in lines.
+/// A context binary's own description, line by line.
 pub(super) fn context_binary_lines(binary: &ContextBinaryInfo) -> Vec<String> {
     let backend = match binary.backend_id {
         3 => "cpu".to_owned(),

@@ -1,11 +1,11 @@
-//! A run's outputs against known correct ones.
+//! A run's outputs compared with known correct ones.
 
 use crate::event::{JudgedOutput, TruthFigure, TruthMetric};
 use crate::store::Run;
 use crate::text::{counted, three_digits};
 use std::fmt::Write;
 
-/// A line for each output; nothing if not requested.
+/// One line per output; nothing if not requested.
 pub fn lines(out: &mut String, run: &Run) {
     let Some(judged) = &run.judged else { return };
     if let Some(reason) = &judged.error {
@@ -50,7 +50,7 @@ fn figure_text(output: &JudgedOutput, figure: &TruthFigure) -> String {
         let why = if output.identical { "identical" } else { "not defined" };
         return format!("{label} {why}");
     };
-    // With classes each inference is right or wrong, so the worst one means nothing.
+    // With classes, each inference is right or wrong, so the worst one means nothing.
     let worst = figure.worst.zip(figure.worst_inference).filter(|(worst, _)| {
         (*worst - value).abs() > 1e-9 && !matches!(figure.metric, TruthMetric::Top1 | TruthMetric::Top5)
     });

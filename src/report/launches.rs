@@ -40,8 +40,8 @@ pub(super) struct BetweenLaunches {
     note: Option<String>,
 }
 
-/// Launches with clean inferences. Data besides latencies exists only if each process was a separate launch:
-/// qnn-net-run makes several rounds in one.
+/// Launches with clean inferences. Data other than latencies exists only if each process was a separate
+/// launch: qnn-net-run makes several rounds in one process.
 pub(super) fn launches(run: &Run) -> Vec<LaunchResult> {
     let measured = run.clean.launches();
     let facts: Vec<Option<&LaunchFacts>> = if measured.len() <= run.launches.len() {
@@ -71,7 +71,7 @@ fn row(launch: &Launch<'_>, facts: Option<&LaunchFacts>) -> LaunchResult {
     }
 }
 
-/// Time from the start of loading to the first inference.
+/// Time from the start of loading to the first inference, microseconds.
 fn load_us(facts: &LaunchFacts) -> Option<f64> {
     let loading = |stage: Stage| stage.is_reported() && stage < Stage::FirstInference;
     let times: Vec<f64> = facts.stages.iter().filter(|time| loading(time.stage)).map(|time| time.duration_us).collect();
@@ -95,8 +95,9 @@ pub(super) fn between(run: &Run) -> BetweenLaunches {
     }
 }
 
-/// 95 % intervals of [`PERCENTILES`]: from all launches if there are several, since the variation of single inferences
-/// says nothing about the next process; else from order statistics. A bound is `None` without enough support.
+/// 95 % intervals of [`PERCENTILES`]: over all launches if there are several, since the variation of single
+/// inferences says nothing about the next process; otherwise from order statistics. A bound is `None` without
+/// enough support.
 pub(super) fn intervals(run: &Run) -> [(Option<f64>, Option<f64>); PERCENTILES.len()] {
     const NAMES: [&str; PERCENTILES.len()] = ["p50", "p90", "p95", "p99", "p999"];
     if run.clean.launch_count() < 2 {
@@ -106,7 +107,8 @@ pub(super) fn intervals(run: &Run) -> [(Option<f64>, Option<f64>); PERCENTILES.l
     NAMES.map(|name| of_all.get(name).map_or((None, None), |[low, high]| (Some(*low), Some(*high))))
 }
 
-/// Largest launch median relative to the smallest, per cent; `None` below two. An active launch is left out.
+/// Largest launch median relative to the smallest, per cent; `None` for fewer than two. An active launch is
+/// left out.
 pub fn spread_percent(run: &Run) -> Option<f64> {
     let measured = run.clean.launches();
     let going_on = usize::from(run.phase.is_some() && !run.is_ended());
@@ -169,7 +171,7 @@ pub(super) fn text(out: &mut String, run: &Run) {
     );
 }
 
-/// `a difference of 3.1 %`, or a factor if per cent would be unwieldy.
+/// `a difference of 3.1 %`, or a factor if a percentage would be unwieldy.
 pub(super) fn difference_text(percent: f64) -> String {
     if percent < 100.0 {
         format!("a difference of {percent:.1} %")

@@ -1,11 +1,11 @@
-//! Text layout: names cut to a width, lists wrapped.
+//! Text layout: truncating names, wrapping lists.
 
 use std::fmt::Write;
 
-/// Default width of a report.
+/// Default width of a report, characters.
 const WIDTH: usize = 96;
 
-/// Keeps the end of a long name, which distinguishes ops.
+/// Keeps the end of a long name, which tells ops apart.
 pub fn shortened(text: &str, width: usize) -> String {
     let length = text.chars().count();
     if length <= width {

@@ -9,10 +9,10 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// Absolute paths, and those that begin in the home folder or go up.
+/// Absolute paths, and paths that start with `~`, `.` or `..`.
 static PATHS: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#"(^|[\s"'`(=,:\[])((?:~|\.\.?|[A-Za-z]:)?[/\\][^\s"'`,;)\]<>|]+)"#).ok());
-/// Shorter names are too often ordinary words to be removed from sentences; on their own they are replaced.
+/// Shorter names are too often ordinary words to be removed from sentences; standing alone they are replaced.
 const SHORTEST_IN_TEXT: usize = 3;
 
 /// Replaces private data; does nothing unless requested.
@@ -24,12 +24,12 @@ pub struct Mask {
 }
 
 impl Mask {
-    /// Leaves everything as it is.
+    /// Leaves everything unchanged.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// Knows what is private in these stores.
+    /// Collects what is private in these stores.
     pub fn of<'a>(stores: impl Iterator<Item = &'a Store>) -> Self {
         let mut mask = Self { is_active: true, ..Self::default() };
         for store in stores {
@@ -39,7 +39,7 @@ impl Mask {
         mask
     }
 
-    /// Prepares to find the known names in texts.
+    /// Prepares the search for known names in texts.
     fn find_in_texts(&mut self) {
         let mut known: Vec<(&String, &String)> =
             self.names.iter().filter(|(name, _)| name.chars().count() >= SHORTEST_IN_TEXT).collect();
@@ -50,7 +50,7 @@ impl Mask {
         self.in_text = finder.ok().map(|finder| (finder, replacements));
     }
 
-    /// True if it takes anything out.
+    /// True if it removes anything.
     pub fn is_active(&self) -> bool {
         self.is_active
     }
@@ -62,7 +62,7 @@ impl Mask {
         }
     }
 
-    /// Names by kind, numbered in order of appearance.
+    /// Collects names by kind, numbered in order of appearance.
     fn learn(&mut self, store: &Store) {
         let mut devices: Vec<&str> = store.devices().iter().map(|device| device.id.as_str()).collect();
         devices.extend(store.device_states().iter().map(|state| state.id.as_str()));
@@ -70,7 +70,7 @@ impl Mask {
         for device in devices.into_iter().filter(|device| ![LOCAL_DEVICE, "unknown"].contains(device)) {
             self.put(device, "device");
         }
-        // Refused ops are in no composed graph.
+        // Refused ops appear in no composed graph.
         for refusal in store.runs().iter().filter_map(|run| run.failure.as_ref()?.refusal.as_ref()) {
             self.put(&refusal.graph, "graph");
             self.put(&refusal.op.name, "op");
@@ -79,7 +79,7 @@ impl Mask {
             }
         }
         let mut numbers: HashMap<&str, usize> = HashMap::new();
-        // There may be thousands of names, so they are counted here instead of searched.
+        // There may be thousands of names, so they are counted here instead of being searched.
         let mut name = |names: &mut HashMap<String, String>, text: &str, kind: &'static str| {
             if !text.is_empty() && !names.contains_key(text) {
                 let number = numbers
@@ -128,7 +128,7 @@ impl Mask {
         }
     }
 
-    /// Names of a comparison of two models.
+    /// Collects the names in a comparison of two models.
     pub fn learn_accuracy(&mut self, document: &AccuracyDocument) {
         for side in [&document.reference, &document.test] {
             self.put(&side.model, "model");
@@ -148,7 +148,7 @@ impl Mask {
         self.find_in_texts();
     }
 
-    /// A name that stands alone.
+    /// Masks a name that stands alone.
     pub fn name<'t>(&self, name: &'t str) -> Cow<'t, str> {
         match self.names.get(name) {
             Some(other) => Cow::Owned(other.clone()),
@@ -156,7 +156,7 @@ impl Mask {
         }
     }
 
-    /// A text that may contain names and paths.
+    /// Masks a text that may contain names and paths.
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         if !self.is_active {
             return Cow::Borrowed(text);
@@ -167,7 +167,7 @@ impl Mask {
         let named = self.without_names(text);
         match PATHS.as_ref() {
             Some(paths) => {
-                // Sentence punctuation is not part of the path.
+                // Sentence punctuation does not belong to the path.
                 let hidden = |found: &regex::Captures<'_>| {
                     let end = found[2].len() - found[2].trim_end_matches([':', '.']).len();
                     format!("{}(path){}", &found[1], &found[2][found[2].len() - end..])
@@ -188,7 +188,7 @@ impl Mask {
             let after = text[found.end()..].chars().next().is_some_and(is_part);
             let first_is_part = text[found.range()].chars().next().is_some_and(is_part);
             let last_is_part = text[found.range()].chars().next_back().is_some_and(is_part);
-            // Part of a longer word: not this name.
+            // Part of a longer word, hence not this name.
             if (before && first_is_part) || (after && last_is_part) {
                 continue;
             }

@@ -23,7 +23,7 @@ pub(super) struct PaceResult {
     worst_start_us: Option<f64>,
 }
 
-/// Of a run, if it was paced.
+/// The pacing of a run, if it was paced.
 pub(super) fn pace(run: &Run) -> Option<PaceResult> {
     run.pace.as_ref().map(|pace| {
         let done = pace.service.count();

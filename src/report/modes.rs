@@ -1,4 +1,4 @@
-//! Ways of measuring in the text report: paced, in turns, at several rates, over time, as published.
+//! Ways of measuring in the text report: paced, interleaved, at several rates, sustained, as published.
 
 use crate::analysis::{
     Cadence, Condition, ConditionState, Gap, LikeReport, Rounds, Sustained, Unsteady, cadence, interleaved, like,
@@ -13,7 +13,7 @@ fn or_dash(us: Option<f64>) -> String {
     us.map_or_else(|| "–".to_owned(), duration_text)
 }
 
-/// A rate for display: `30/s`, `0.5/s`.
+/// A rate as text: `30/s`, `0.5/s`.
 pub fn rate(hz: f64) -> String {
     format!("{hz}/s")
 }
@@ -24,14 +24,14 @@ fn put(out: &mut String, indent: &str, lines: &[String]) {
     }
 }
 
-/// How well a paced run kept its schedule, and the time of its inferences.
+/// Writes how well a paced run kept its schedule, and the time of its inferences.
 pub(super) fn pace(out: &mut String, run: &Run) {
     let lines = pace_lines(run);
     put(out, "  ", lines.get(..1).unwrap_or_default());
     put(out, "    ", lines.get(1..).unwrap_or_default());
 }
 
-/// The same in lines, the first one as a heading; none for an unpaced run.
+/// The same as lines, the first one a heading; empty for an unpaced run.
 pub fn pace_lines(run: &Run) -> Vec<String> {
     let Some(pace) = run.pace.as_ref().filter(|pace| !pace.service.is_empty()) else { return Vec::new() };
     let mut lines = vec![format!("paced at {}: the latencies above count from the planned starts", rate(pace.rate_hz))];
@@ -95,7 +95,7 @@ pub fn cool_down_text(pause: &CoolDown) -> String {
     }
 }
 
-/// What several runs say together.
+/// Writes what several runs show together.
 pub(super) fn groups(out: &mut String, store: &Store) {
     let sets = interleaved(store);
     if !sets.is_empty() {
@@ -119,7 +119,7 @@ fn simulated(simulated: bool) -> &'static str {
     if simulated { " [simulated]" } else { "" }
 }
 
-/// The rounds of a backend in lines, the first one as a heading.
+/// The rounds of a backend as lines, the first one a heading.
 pub fn rounds_lines(set: &Rounds) -> Vec<String> {
     let all = &set.latency_us;
     let mut lines = vec![format!(
@@ -143,7 +143,7 @@ pub fn rounds_lines(set: &Rounds) -> Vec<String> {
     lines
 }
 
-/// The cost of pauses between inferences, a row per rate below a heading.
+/// The cost of pauses between inferences, one row per rate below a heading.
 pub fn rates_table(sweep: &Cadence) -> Vec<String> {
     let mut lines = vec![format!(
         "{:>7} {:>7} {:>6} {:>5} {:>9} {:>9}  {:>9} {:>9}",
@@ -187,10 +187,10 @@ pub fn rates_notes(sweep: &Cadence) -> Vec<String> {
     notes
 }
 
-/// Windows listed: the first, the last, and evenly spaced ones in between.
+/// Number of windows listed: the first, the last, and evenly spaced ones in between.
 const LISTED: usize = 12;
 
-/// A sustained run over time.
+/// Writes the course of a sustained run.
 pub(super) fn over_time(out: &mut String, store: &Store, run: &Run) {
     let Some(told) = sustained(store, run) else { return };
     let _ = writeln!(out, "\nover time  windows of {}", duration_text(told.window_s * 1e6));
@@ -201,7 +201,7 @@ pub(super) fn over_time(out: &mut String, store: &Store, run: &Run) {
     }
 }
 
-/// The windows of a sustained run, a row each below a heading.
+/// The windows of a sustained run, one row each below a heading.
 pub fn windows_table(told: &Sustained) -> Vec<String> {
     let mut lines = vec![format!(
         "{:>8} {:>7} {:>9} {:>9} {:>9} {:>9} {:>8}",
@@ -227,7 +227,7 @@ pub fn windows_table(told: &Sustained) -> Vec<String> {
     lines
 }
 
-/// When a sustained run became slower and what coincided, and its steady state, as sentences.
+/// When and why a sustained run slowed down, and its steady state, as sentences.
 pub fn course(told: &Sustained) -> Vec<String> {
     let mut lines = Vec::new();
     match &told.slowdown {
@@ -265,7 +265,7 @@ pub fn course(told: &Sustained) -> Vec<String> {
     lines
 }
 
-/// A run compared with a published procedure.
+/// Writes the comparison of a run with a published procedure.
 pub(super) fn published(out: &mut String, store: &Store, run: &Run) {
     let Some(report) = like(store, run) else { return };
     let _ = writeln!(out, "\nas {:<7} {}", report.like.name(), like_heading(&report));
@@ -296,7 +296,7 @@ pub fn like_heading(report: &LikeReport) -> String {
     format!("p{} {}; {met} of {apply} conditions met{others}", report.percent, or_dash(report.figure_us))
 }
 
-/// The state of a condition in short.
+/// The state of a condition in short form.
 pub fn state(condition: &Condition) -> &'static str {
     match condition.state {
         ConditionState::Met => "met",
@@ -306,7 +306,7 @@ pub fn state(condition: &Condition) -> &'static str {
     }
 }
 
-/// The run against the published figure, and what may explain the difference; none without a figure.
+/// The run relative to the published figure, and what may explain the difference; empty without a figure.
 pub fn gap_lines(report: &LikeReport) -> Vec<String> {
     let Some(gap) = &report.gap else { return Vec::new() };
     let side = if gap.percent < 0.0 { "faster" } else { "slower" };
@@ -336,7 +336,7 @@ fn explanations(report: &LikeReport, gap: &Gap) -> Vec<String> {
     lines.collect()
 }
 
-/// A text below a line that it belongs to.
+/// Writes a text below the line it belongs to.
 fn below(out: &mut String, text: &str) {
     paragraph(out, text, 14, 14);
 }

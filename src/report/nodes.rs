@@ -7,11 +7,11 @@ use crate::text::{duration_text, paragraph};
 use serde::Serialize;
 use std::fmt::Write;
 
-/// Up to this many nodes all are listed; for larger models those on the CPU and the slowest.
+/// Up to this many nodes, all are listed; for larger models, only those on the CPU and the slowest.
 const ALL: usize = 40;
-/// Nodes that are listed of larger models.
+/// Maximum number of nodes listed for larger models.
 const LISTED: usize = 25;
-/// Columns of a node's name.
+/// Width of a node's name, characters.
 const WIDTH: usize = 30;
 
 /// A row of `placement`.
@@ -72,7 +72,7 @@ pub(super) fn partitions(run: &Run) -> Option<Vec<PartitionResult>> {
     Some(placed.partitions.iter().map(row).collect())
 }
 
-/// What ran where, as a sentence: `11 of 12 nodes on QNN htp in 2 partitions, 1 on the processor`.
+/// What ran where, as a sentence: `11 of 12 nodes on QNN htp in 2 partitions, 1 on the CPU`.
 pub fn placement_line(run: &Run, placed: &NodesPlaced) -> String {
     let of = |provider| placed.nodes.iter().filter(|node| node.provider == provider).count();
     let (qnn, cpu, none) = (of(NodeProvider::Qnn), of(NodeProvider::Cpu), of(NodeProvider::None));
@@ -85,7 +85,7 @@ pub fn placement_line(run: &Run, placed: &NodesPlaced) -> String {
     format!("{qnn} of {} nodes on QNN {}{parts}, {cpu} on the CPU{gone}", qnn + cpu, run.plan.backend)
 }
 
-/// The table of a run.
+/// Writes the table of a run.
 pub(super) fn table(out: &mut String, run: &Run) {
     let Some(placed) = run.nodes.as_ref().filter(|placed| !placed.nodes.is_empty()) else { return };
     let _ = writeln!(out, "\nplacement  {}", placement_line(run, placed));
@@ -137,7 +137,7 @@ pub(super) fn table(out: &mut String, run: &Run) {
     }
 }
 
-/// The nodes that are listed, in the model's order.
+/// The nodes to list, in the model's order.
 fn shown(placed: &NodesPlaced) -> Vec<&NodePlacement> {
     if placed.nodes.len() <= ALL {
         return placed.nodes.iter().collect();

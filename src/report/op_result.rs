@@ -48,7 +48,7 @@ struct OpCycles {
     max: Option<f64>,
 }
 
-/// The graph's ops in order, then the rows the backend added itself (HTP's input and output).
+/// The graph's ops in order, then the rows that the backend added itself (HTP's input and output).
 pub fn ops(run: &Run, verdicts: &Verdicts) -> Vec<OpResult> {
     let factor = run.us_per_op_unit();
     let derived = run.op_time_is_derived();
@@ -65,7 +65,7 @@ pub fn ops(run: &Run, verdicts: &Verdicts) -> Vec<OpResult> {
             source_node: row
                 .and_then(|row| run.source_of_row(row))
                 .or_else(|| run.source_node(name))
-                // The graph of an ONNX model is that of its nodes.
+                // The graph of an ONNX model consists of its nodes.
                 .or_else(|| op.filter(|_| is_onnx).map(|op| op.name.as_str()))
                 .map(ToOwned::to_owned),
             htp_op: row.and_then(|row| run.ops.rows()[row].htp_op),
@@ -92,7 +92,7 @@ pub fn ops(run: &Run, verdicts: &Verdicts) -> Vec<OpResult> {
     order(run).into_iter().enumerate().map(of_row).collect()
 }
 
-/// Row of the op table behind each row of the document.
+/// For each row of the document, the row of the op table it comes from.
 fn order(run: &Run) -> Vec<Option<usize>> {
     let rows = run.ops.rows();
     let graph_ops = run.graph().map(|graph| graph.ops.as_slice()).unwrap_or_default();
@@ -102,7 +102,7 @@ fn order(run: &Run) -> Vec<Option<usize>> {
     of_graph.chain(of_none).collect()
 }
 
-/// The findings with their places in `ops` as the document has it.
+/// The findings, with places that refer to `ops` in the document.
 pub fn placed(run: &Run, findings: Vec<Finding>) -> Vec<Finding> {
     let order = order(run);
     let place = |evidence: Evidence| match evidence.at {

@@ -1,4 +1,4 @@
-//! Which backend: the end of a report on several runs, and the `qnnscope.recommend/1` document.
+//! Recommended backend: the end of a report on several runs, and the `qnnscope.recommend/1` document.
 
 use crate::analysis::compare::{GraphFacts, Side};
 use crate::analysis::recommend::{RecommendTarget, Recommendation, measured};
@@ -9,11 +9,11 @@ use crate::text::{bytes_text, count_text, counted, wrapped};
 use serde::Serialize;
 use std::fmt::Write;
 
-/// Width of the text.
+/// Width of the text, characters.
 const WIDTH: usize = 80;
 
-/// The recommendation of a session with several runs; `None` where they leave nothing to choose (one backend in rounds or at
-/// several rates), or while a run goes on.
+/// The recommendation for a session with several runs; `None` if there is nothing to choose (one backend in
+/// rounds or at several rates), or while a run is active.
 pub fn recommendation(store: &Store) -> Option<Recommendation> {
     let runs = store.runs();
     if runs.len() < 2 || runs.iter().any(|run| !run.is_ended()) {
@@ -24,7 +24,7 @@ pub fn recommendation(store: &Store) -> Option<Recommendation> {
     of_sides(store, &runs, &sides)
 }
 
-/// The recommendation of these runs of a session, whose columns are `sides`.
+/// The recommendation for these runs of a session, whose columns are `sides`.
 pub fn of_sides(store: &Store, runs: &[&Run], sides: &[Side]) -> Option<Recommendation> {
     let part = runs.iter().find_map(|run| store.device(&run.plan.device)?.soc.as_deref());
     let target = RecommendTarget { soc: part.and_then(soc_by_part) };
@@ -55,7 +55,7 @@ impl RecommendDocument {
     }
 }
 
-/// The document for people.
+/// The document as text.
 pub fn recommend_text(document: &RecommendDocument) -> String {
     let facts = &document.graph;
     let mut out = String::new();

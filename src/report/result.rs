@@ -31,7 +31,7 @@ pub struct ResultDocument {
     recommendation: Option<Recommendation>,
 }
 
-/// The file of another tool that the figures come from.
+/// The other tool's file that the figures come from.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct ImportedFrom {
     kind: &'static str,
@@ -89,7 +89,7 @@ impl ResultDocument {
 }
 
 impl ResultDocument {
-    /// The same, of the file of another tool: its kind and where it is.
+    /// Marks the document as imported from another tool's file, given as its kind and path.
     #[must_use]
     pub fn imported_from(mut self, file: Option<(&'static str, &Path)>) -> Self {
         self.imported_from = file.map(|(kind, path)| ImportedFrom { kind, path: clean_text(&path.to_string_lossy()) });
@@ -97,7 +97,7 @@ impl ResultDocument {
     }
 }
 
-/// RFC 3339 in UTC, milliseconds.
+/// Start in RFC 3339, UTC, with milliseconds.
 pub(super) fn started_at(store: &Store) -> String {
     let wall_us = store.session().map_or(0, |session| session.epoch_us);
     let milliseconds = i64::try_from(wall_us / 1000).unwrap_or(0);
@@ -107,7 +107,7 @@ pub(super) fn started_at(store: &Store) -> String {
 fn model(run: &Run) -> Option<Model> {
     let info = run.model.as_ref()?;
     let graph = run.graph();
-    // A context binary does not tell its ops.
+    // A context binary does not list its ops.
     let ops_known = graph.filter(|_| info.format != ModelFormat::ContextBinary);
     Some(Model {
         path: info.path.clone(),

@@ -160,7 +160,7 @@ fn energy_result(store: &Store, run: &Run) -> EnergyResult {
     }
 }
 
-/// What came of a run.
+/// The result of a run.
 pub fn run_result(store: &Store, run: &Run) -> RunResult {
     let verdicts = verdicts(store, run);
     let findings = findings(store, run);
@@ -240,7 +240,7 @@ pub fn run_result(store: &Store, run: &Run) -> RunResult {
     }
 }
 
-/// The failure; a run without an end (the session was cut off) failed too.
+/// The failure; a run without an end (because the session was cut off) failed too.
 fn error(run: &Run) -> Option<ErrorResult> {
     if let Some(failure) = &run.failure {
         return Some(ErrorResult {

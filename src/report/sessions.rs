@@ -1,4 +1,4 @@
-//! The history for people, and as `qnnscope.sessions/1`.
+//! The history as text, and as `qnnscope.sessions/1`.
 
 use super::layout::shortened;
 use crate::event::{LOCAL_DEVICE, clean_text};
@@ -26,14 +26,14 @@ struct Row<'a> {
 }
 
 impl<'a> SessionsDocument<'a> {
-    /// Of these sessions.
+    /// The document of these sessions.
     pub fn new(entries: &'a [Entry]) -> Self {
         let rows = entries.iter().map(|entry| Row { started_at: entry.started_at(), entry });
         Self { schema: SESSIONS_SCHEMA, sessions: rows.collect() }
     }
 }
 
-/// A table of sessions, a line for each run.
+/// A table of sessions, one line per run.
 pub fn sessions_text(entries: &[Entry]) -> String {
     let width = entries.iter().map(|entry| entry.id.len()).max().unwrap_or(0).max(7);
     let mut out =
@@ -49,7 +49,7 @@ pub fn sessions_text(entries: &[Entry]) -> String {
                 writeln!(out, "{id:width$}  {:<7}  {:>9}  {:>9}  {:<10}  {}", "", "", "", state(entry), marks(entry));
         }
     }
-    // Names of models and notes come from anywhere.
+    // Names of models and notes may contain anything.
     out.lines().map(|line| clean_text(line.trim_end()) + "\n").collect()
 }
 
@@ -85,7 +85,7 @@ fn marks(entry: &Entry) -> String {
     name.into_iter().chain(tags).chain(note).collect()
 }
 
-/// Everything that the history knows of a session.
+/// Everything the history knows about a session.
 pub fn session_text(entry: &Entry, file: &Path) -> String {
     let mut out = String::new();
     let name = entry.marks.name.as_ref().map_or_else(String::new, |name| format!("  {name}"));

@@ -1,4 +1,4 @@
-//! What reports are made of: sessions, and files of other tools, folded into stores.
+//! The sources of reports: sessions, and other tools' files, folded into stores.
 
 use super::comparison::{LoadError, read_document, seekable};
 use crate::event::{Record, clean_text};
@@ -9,23 +9,24 @@ use crate::store::Store;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A file that was read.
+/// A file that has been read.
 #[derive(Debug)]
 pub struct Recorded {
     /// The file.
     file: Arc<Seekable>,
-    /// Its name for people.
+    /// Its display name.
     pub shown: String,
-    /// What it holds.
+    /// Its contents.
     pub store: Store,
-    /// What is missing of it, and why.
+    /// What is missing from it, and why.
     pub notes: Vec<String>,
     /// Kind of the file, if another tool wrote it.
     pub imported_from: Option<&'static str>,
 }
 
 impl Recorded {
-    /// Reads a session, or a file of another tool. A session that is damaged or cut off is used as far as it goes.
+    /// Reads a session, or a file of another tool. A damaged or truncated session is used as far as it is
+    /// readable.
     ///
     /// # Errors
     /// The file cannot be read, or is neither.
@@ -37,7 +38,7 @@ impl Recorded {
                 Err(LoadError::Figures { path: clean_text(&path.to_string_lossy()) })
             }
             None => {
-                // The reader says what is wrong with it.
+                // The reader reports what is wrong with it.
                 let refused = SessionReader::open(file.path()).and_then(|mut reader| reader.next().transpose());
                 let reason = match refused.map_err(|error| error.named(path)) {
                     Err(ReadError::NotASession { reason, .. }) => reason,
@@ -49,10 +50,10 @@ impl Recorded {
         }
     }
 
-    /// The same; `None` for a file that is neither.
+    /// The same, but `None` for a file that is neither.
     ///
     /// # Errors
-    /// The file cannot be read, or is damaged from its beginning on.
+    /// The file cannot be read, or is damaged from the start.
     pub fn open_known(file: &Arc<Seekable>) -> Result<Option<Self>, LoadError> {
         let shown = clean_text(&file.named().to_string_lossy());
         let opened = read_held(file).map_err(|error| match error {
@@ -67,10 +68,10 @@ impl Recorded {
         }))
     }
 
-    /// Hands out its records once more, for what the store does not keep.
+    /// Passes all its records to `each` once more, for what the store does not keep.
     ///
     /// # Errors
-    /// The file cannot be read any more.
+    /// The file can no longer be read.
     pub fn replay(&self, each: &mut dyn FnMut(&Record)) -> Result<(), LoadError> {
         if self.imported_from.is_some() {
             if let Some(imported) = imports::open(self.file.path(), self.file.named())? {
@@ -81,7 +82,7 @@ impl Recorded {
         for record in SessionReader::open(self.file.path())? {
             match record {
                 Ok(record) => each(&record),
-                // A note says so already.
+                // A note already says so.
                 Err(ReadError::Damaged { .. }) => break,
                 Err(error) => return Err(error.into()),
             }

@@ -16,12 +16,12 @@ use crate::store::{PERCENTILES, Run, RunState, Store};
 use crate::text::{bytes_text, count_text, counted, duration_text, file_name, paragraph};
 use std::fmt::Write;
 
-/// Layers that are listed.
+/// Maximum number of layers listed.
 const TOP_LAYERS: usize = 15;
-/// Width of a share bar.
+/// Width of a share bar, characters.
 const BAR: usize = 12;
 
-/// The report of every run in the store.
+/// The report on every run in the store.
 pub fn text_report(store: &Store) -> String {
     let mut out = String::new();
     if let Some(run) = store.runs().iter().find(|run| run.model.is_some()) {
@@ -40,7 +40,7 @@ pub fn text_report(store: &Store) -> String {
     out
 }
 
-/// The report of one run.
+/// The report on one run.
 pub(super) fn one_run(out: &mut String, store: &Store, run: &Run) {
     let _ = writeln!(out);
     heading(out, store, run);
@@ -93,7 +93,7 @@ fn which_model(store: &Store, run: &Run) -> String {
         return String::new();
     }
     let own = file_name(&run.plan.model);
-    // Two of one name lie in two folders.
+    // Two models with the same name are in different folders.
     let same = |other: &Run| other.plan.model != run.plan.model && file_name(&other.plan.model) == own;
     if store.runs().iter().any(same) { format!("  {}", run.plan.model) } else { format!("  {own}") }
 }
@@ -323,9 +323,9 @@ fn metrics(out: &mut String, run: &Run) {
     }
 }
 
-/// Causes that a failure's report names; the first is the likeliest.
+/// Maximum number of causes named for a failure, likeliest first.
 const CAUSES: usize = 3;
-/// Columns of its text.
+/// Width of its text, characters.
 const WIDTH: usize = 80;
 
 fn failure(out: &mut String, store: &Store, run: &Run) {
@@ -338,7 +338,7 @@ fn failure(out: &mut String, store: &Store, run: &Run) {
     } else {
         let _ = writeln!(out, "\nfailed in stage {place}: {}", failure.message);
     }
-    // A remedy for the op stands with its cause.
+    // A remedy for the op is shown with its cause.
     if let Some(hint) = failure.hint.as_ref().filter(|_| fault.is_none_or(|fault| fault.remedy.is_none())) {
         let _ = writeln!(out, "  next: {hint}");
     }
@@ -353,7 +353,7 @@ fn failure(out: &mut String, store: &Store, run: &Run) {
     }
 }
 
-/// Energy if known; for a device with a battery, also why it is not.
+/// Energy if known; for a device with a battery, also why it is unknown.
 fn energy_line(out: &mut String, store: &Store, run: &Run) {
     match energy(store, run) {
         Ok(energy) => {

@@ -7,11 +7,11 @@ use crate::text::paragraph;
 use serde::Serialize;
 use std::fmt::Write;
 
-/// Counters listed per outlier in the document: those that changed most.
+/// Maximum number of counters per outlier in the document: those that changed most.
 const COUNTERS: usize = 8;
-/// Findings that the text lists in full.
+/// Maximum number of findings listed in full in the text.
 const LISTED: usize = 6;
-/// Observations listed per finding in the text.
+/// Maximum number of observations per finding in the text.
 const OBSERVATIONS: usize = 2;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -94,9 +94,9 @@ impl OutliersResult {
     }
 }
 
-/// The findings of a run as text: the important ones with their evidence, the others by title.
+/// The findings of a run as text: the important ones with their evidence, the others by title only.
 pub(super) fn findings_text(out: &mut String, findings: &[Finding]) {
-    // A run's heading shows that it is simulated.
+    // The heading of a run already shows that it is simulated.
     let shown: Vec<&Finding> = findings.iter().filter(|finding| finding.id != "trust.simulated").collect();
     if shown.is_empty() {
         return;

@@ -9,8 +9,8 @@ use crate::session::Source;
 use std::pin::Pin;
 use tokio::sync::watch;
 
-/// Checks the likely causes of a failed run, based on its tape; does nothing for other runs. Ends at once when the user
-/// wants the run to end.
+/// Checks the likely causes of a failed run, based on its tape; does nothing for other runs. Ends at once if
+/// the user ends the run.
 pub fn after_failure<'a>(
     source: &'a Source,
     run: RunId,

@@ -1,5 +1,5 @@
-//! After a run stopped at an op, named or not: asks the backend's validator about each op as `check` does, in a
-//! separate runner, so that run and check report the same about the same model.
+//! When a run stopped at an op, known by name or not: asks the backend's validator about each op as `check`
+//! does, in a separate runner, so that run and check report the same about the same model.
 
 use crate::backends::local::{Ended, Limits, Supervisor};
 use crate::backends::qnn::runner::{Asked, CheckTask, CheckWork, Frame, RunTask, Task};
@@ -19,8 +19,8 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// Failures of a run that are unrelated to its ops.
 const ENDED_FROM_OUTSIDE: [&str; 5] = ["supervision", "wait", "spawn", "SIGKILL", "SIGTERM"];
 
-/// Asks about the ops of a run that failed here, and sends its failure again with the validator's verdict on the op at
-/// which it stopped. Ends at once when the user wants the run to end.
+/// Asks about the ops of a run that failed on this machine, and sends its failure again with the validator's
+/// verdict on the op at which it stopped. Ends at once if the user ends the run.
 pub async fn ask_validator(source: &Source, run: RunId, task: &RunTask, limits: Limits, stop: &watch::Receiver<bool>) {
     let Some(tape) = source.tape() else { return };
     let known = tape.with(|store| {
@@ -65,14 +65,14 @@ pub async fn ask_validator(source: &Source, run: RunId, task: &RunTask, limits: 
     source.send(Some(run), Event::Failed(Box::new(explained))).await;
 }
 
-/// Whether the validator may know more than the failure shows.
+/// True if the validator may know more than the failure shows.
 fn is_open(failure: &Failure) -> bool {
     let stage = matches!(failure.stage, Stage::Compose | Stage::Finalize | Stage::FirstInference);
     let asked = failure.call == "backendValidateOpConfig";
     stage && !asked && !failure.missing && !failure.bad_input && !ENDED_FROM_OUTSIDE.contains(&failure.call.as_str())
 }
 
-/// Whether the run's model has ops to ask about.
+/// True if the run's model has ops to ask about.
 fn has_ops(run: &Run) -> bool {
     let format = run.model.as_ref().map(|model| model.format);
     matches!(format, Some(ModelFormat::Dlc | ModelFormat::ModelLibrary))

@@ -1,5 +1,5 @@
-//! Schedules runs: each device has its own lane, and so has this machine. Runs in different lanes overlap, those in one
-//! lane run one after another.
+//! Schedules runs: each device has its own lane, and so does this machine. Runs in different lanes overlap,
+//! those in the same lane run one after another.
 
 use super::cool_down::HeatWatch;
 use super::lane::{Lane, LaneOrder};
@@ -18,9 +18,10 @@ use tokio::sync::{mpsc, watch};
 pub enum Order {
     /// Make these runs after those already queued.
     Run(Vec<RunRequest>),
-    /// Stop the current runs on these runs' devices, clear their queues, and make these. Other devices continue.
+    /// Stop the current runs on these runs' devices, clear their queues, and make these runs. Other devices
+    /// continue.
     Replace(Vec<RunRequest>),
-    /// End the current run on this device (on all if not given), and drop those queued for it.
+    /// End the current run on this device (on all devices if none is given), and drop the runs queued for it.
     Stop(Option<String>),
 }
 
@@ -44,8 +45,8 @@ impl Conductor {
         Lane::new(self.source.clone(), self.limits, self.heat.clone())
     }
 
-    /// Makes all of these, and ends the sampling of each device when its runs are done. Setting `stop` ends the current
-    /// runs and skips the rest; dropping the future ends everything at once.
+    /// Makes all of these runs, and ends the sampling of each device when its runs are done. Setting `stop`
+    /// ends the current runs and skips the rest; dropping the future ends everything at once.
     pub async fn run_all(self, requests: &[RunRequest], stop: &watch::Receiver<bool>) {
         let mut lanes: BTreeMap<&str, Vec<&RunRequest>> = BTreeMap::new();
         for request in requests {
@@ -62,9 +63,10 @@ impl Conductor {
         work.finish().await;
     }
 
-    /// Executes orders until their channel closes; then stops the current runs, cleanly if that does not take long.
+    /// Executes orders until their channel closes; then stops the current runs, cleanly unless that takes
+    /// long.
     pub async fn serve(self, mut orders: mpsc::Receiver<Order>) {
-        // Lanes wait for devices: orders must not wait for lanes.
+        // Lanes wait for devices, so orders must not wait for lanes.
         let mut lanes: BTreeMap<String, mpsc::UnboundedSender<LaneOrder>> = BTreeMap::new();
         let mut work = SideBySide::default();
         loop {
@@ -88,7 +90,7 @@ impl Conductor {
     }
 }
 
-/// Translates an order for each device.
+/// Splits an order into one per device.
 fn split<'a>(order: Order, known: impl Iterator<Item = &'a String>) -> BTreeMap<String, LaneOrder> {
     let (ends, requests) = match order {
         Order::Run(requests) => (false, requests),
@@ -107,8 +109,8 @@ fn split<'a>(order: Order, known: impl Iterator<Item = &'a String>) -> BTreeMap<
     lanes
 }
 
-/// Futures running concurrently on this task. Separate tasks would briefly outlive it when it is dropped, and runners
-/// end with what started them.
+/// Futures running concurrently on this task. Separate tasks would briefly outlive it when it is dropped, and
+/// runners end together with whatever started them.
 #[derive(Default)]
 struct SideBySide<'a>(Vec<Pin<Box<dyn Future<Output = ()> + Send + 'a>>>);
 
@@ -122,7 +124,7 @@ impl<'a> SideBySide<'a> {
         if self.0.is_empty() { Poll::Ready(()) } else { Poll::Pending }
     }
 
-    /// Drives all of them, and never ends.
+    /// Drives all of them, and never returns.
     async fn go_on(&mut self) -> Infallible {
         std::future::poll_fn(|context| {
             let _ = self.poll(context);

@@ -9,17 +9,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// How often the readings are checked.
+/// Interval at which the readings are checked.
 const LOOK: Duration = Duration::from_millis(250);
-/// How often the stream is updated.
+/// Interval at which progress is reported on the stream, microseconds.
 const TELL_US: u64 = 1_000_000;
 /// A temperature this close to its initial value has recovered, °C: sensors fluctuate by as much on an idle device.
 const MARGIN_C: f64 = 2.0;
 /// A clock limit within this share of its initial value has recovered.
 const LIMIT_SHARE: f64 = 0.98;
-/// How long to wait for a new reading of slow counters; those not read by then do not count.
+/// How long to wait for a new reading of slow counters, microseconds; those not read by then are ignored.
 const FRESH_US: u64 = 5_000_000;
-/// Pause if no temperature is readable, microseconds.
+/// Length of the pause if no temperature is readable, microseconds.
 const FIXED_US: u64 = 30_000_000;
 /// Name of this machine's own sensor.
 const HOST_SENSOR: &str = "host.temp.max";
@@ -68,7 +68,7 @@ struct Reading {
     unit: String,
     first: f64,
     now: f64,
-    /// Time of the newest value, host monotonic microseconds.
+    /// Time of the latest value, host monotonic microseconds.
     at_us: u64,
 }
 
@@ -80,8 +80,8 @@ struct Seen {
     readings: BTreeMap<(String, String), Reading>,
 }
 
-/// Watches device counters on their way to the hub: their first values, from before the first run, and what
-/// they say now.
+/// Watches device counters on their way to the hub: their first values, from before the first run, and their
+/// latest.
 #[derive(Debug, Default)]
 pub struct HeatWatch(Mutex<Seen>);
 
@@ -130,20 +130,20 @@ impl HeatWatch {
 pub struct Pause<'a> {
     /// Where events go.
     pub source: &'a Source,
-    /// The run that waits.
+    /// The run that is waiting.
     pub run: RunId,
     /// Its device.
     pub device: &'a str,
-    /// Longest time to wait.
+    /// Maximum time to wait.
     pub limit: Duration,
     /// Counters of devices.
     pub watch: &'a HeatWatch,
-    /// This machine's hottest sensor before the first run, if the run is here; °C.
+    /// This machine's hottest sensor before the first run, °C, if the run is here.
     pub host_celsius: Option<f64>,
 }
 
 impl Pause<'_> {
-    /// Waits, reporting on the stream. False if the user ended it, and with it the run.
+    /// Waits, reporting on the stream. Returns false if the user ended the pause, and with it the run.
     pub async fn wait(&self, stop: &mut watch::Receiver<bool>) -> bool {
         let begun_us = now_us();
         let limit_us = u64::try_from(self.limit.as_micros()).unwrap_or(u64::MAX);
@@ -151,7 +151,7 @@ impl Pause<'_> {
         loop {
             let mut readings = self.readings();
             let waited_us = now_us() - begun_us;
-            // Readings from before the pause show how warm the device was, not how warm it is.
+            // Readings from before the pause show how warm the device was, not how warm it is now.
             let fresh = readings.values().all(|reading| reading.at_us >= begun_us);
             if waited_us >= FRESH_US {
                 readings.retain(|_, reading| reading.at_us >= begun_us);
@@ -202,7 +202,7 @@ impl Pause<'_> {
     }
 }
 
-/// What has not recovered, furthest off first.
+/// Readings that have not recovered, furthest off first.
 fn waiting_for(readings: &BTreeMap<String, Reading>) -> Vec<Cooling> {
     let off = readings.iter().filter(|(_, reading)| !reading.kind.is_back(reading.now, reading.first));
     let mut off: Vec<Cooling> = off

@@ -1,4 +1,4 @@
-//! Ensures that all launches of a run measure the same thing: files may be replaced during a run.
+//! Ensures that all launches of a run measure the same thing, since files may be replaced during a run.
 
 use crate::event::{Event, TensorData};
 

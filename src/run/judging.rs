@@ -8,14 +8,14 @@ use tempfile::TempDir;
 /// The reference for judging a run's outputs.
 #[derive(Debug, Clone)]
 pub struct Judging {
-    /// What is right.
+    /// The correct outputs.
     pub truth: Arc<Truth>,
-    /// Where outputs go that the user does not want to keep.
+    /// Folder for outputs that the user does not want to keep.
     pub folder: Option<Arc<TempDir>>,
 }
 
 impl Judging {
-    /// Judges the outputs in these files; unwanted ones are removed.
+    /// Judges the outputs in these files; removes them if they are not to be kept.
     pub(super) async fn judge(&self, files: Vec<String>) -> Option<OutputsJudged> {
         let own = self.clone();
         let judged = tokio::task::spawn_blocking(move || {

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 
-/// Time for a run to stop when the session ends: more than a runner gets to stop between inferences.
+/// Time for a run to stop when the session ends: longer than a runner gets to stop between inferences.
 const LEAVE: Duration = Duration::from_secs(20);
 
 /// An order to a lane.
@@ -31,7 +31,7 @@ const LEAVE: Duration = Duration::from_secs(20);
 pub(super) struct LaneOrder {
     /// End the current run, and drop those queued.
     pub ends: bool,
-    /// Then make these, after those already queued.
+    /// Then make these runs, after those already queued.
     pub then: Vec<RunRequest>,
 }
 
@@ -44,12 +44,12 @@ struct OpenRun<'a> {
     gate: Arc<LaunchGate>,
     /// The length of qnn-net-run's rounds.
     pace: Pace,
-    /// What follows the last launch.
+    /// What follows the latest launch.
     next: Next,
 }
 
 impl OpenRun<'_> {
-    /// True if the two are compared: the same backend on the same device.
+    /// True if the two can be compared: the same backend on the same device.
     fn is_compared_with(&self, other: &Self) -> bool {
         let of = |run: &Self| (run.request.plan.backend, run.request.plan.device.clone());
         self.id != other.id && of(self) == of(other)
@@ -60,12 +60,13 @@ impl OpenRun<'_> {
     }
 }
 
-/// Makes the runs of one device, or of this machine, in order; never two at once, they would disturb each other's figures.
+/// Makes the runs of one device, or of this machine, in order; never two at once, since they would disturb
+/// each other's figures.
 #[derive(Debug)]
 pub(super) struct Lane {
     source: Source,
     limits: Limits,
-    /// Counters of the device, once it had a run.
+    /// Counters of the device, once it has had a run.
     probe: Option<DeviceProbe>,
     /// What device counters show about heat.
     heat: Arc<HeatWatch>,
@@ -81,10 +82,10 @@ impl Lane {
         Self { source, limits, probe: None, heat, host_celsius: None, is_warm: false }
     }
 
-    /// Begins a run: from here on it is on the stream.
+    /// Begins a run, which is on the stream from here on.
     async fn open<'a>(&mut self, request: &'a RunRequest) -> OpenRun<'a> {
         let id = self.source.new_run();
-        // The facts and the log of the run are kept until its end, since a failure is examined at once.
+        // The facts and the log of the run are kept until its end, since a failure is examined immediately.
         let source = self.source.taped(Tape::new(id));
         source.send(Some(id), Event::RunStarted(Box::new(request.plan.clone()))).await;
         if request.site.is_here() {
@@ -100,8 +101,8 @@ impl Lane {
         OpenRun { id, request, source, course, gate, pace: Pace::default(), next: Next::Launch }
     }
 
-    /// Makes the next launch of a run, and ends the run if it was certainly the last; true if not. Failures of any kind
-    /// are on the stream.
+    /// Makes the next launch of a run, and ends the run if that was certainly its last one; returns true if
+    /// it was not. Failures of any kind go to the stream.
     async fn launch(&mut self, run: &mut OpenRun<'_>, mut stop: watch::Receiver<bool>) -> bool {
         let OpenRun { id, request, source, course, gate, pace, next } = run;
         let id = *id;
@@ -115,7 +116,8 @@ impl Lane {
         let temporary = request.judging.as_ref().is_some_and(|judging| judging.folder.is_some());
         gate.begin(&task, later, temporary);
         let gated = source.gated(gate.clone());
-        // A launch of something other than the first is ended: its figures would not belong to the run.
+        // A launch that measures something other than the first one is ended: its figures would not belong to
+        // the run.
         let (end, ended) = watch::channel(*stop.borrow());
         let ending = async {
             tokio::select! {
@@ -147,7 +149,7 @@ impl Lane {
             return true;
         }
         source.send(Some(id), Event::RunFinished { status }).await;
-        // The outcome of writing the files is known by then.
+        // Whether the files could be written is known by then.
         if request.site.is_here() && launched.other.is_none() {
             ask_validator(source, id, &task, self.limits, &stop).await;
             after_failure(source, id, &Device::local(), &stop).await;
@@ -186,8 +188,8 @@ impl Lane {
         }
     }
 
-    /// Waits, if requested, until the device is as cool as before its very first launch. False if the user ended the
-    /// run meanwhile.
+    /// Waits, if requested, until the device is as cool as before its very first launch. Returns false if the
+    /// user ended the run in the meantime.
     async fn cool_down(&mut self, id: RunId, request: &RunRequest, stop: &mut watch::Receiver<bool>) -> bool {
         let later = std::mem::replace(&mut self.is_warm, true);
         let Some(limit_s) = request.plan.mode.cool_down_s.filter(|_| later) else { return true };
@@ -202,7 +204,7 @@ impl Lane {
         pause.wait(stop).await
     }
 
-    /// Samples this machine as a device; problems are reported and the run continues.
+    /// Samples this machine like a device; problems are reported, and the run continues.
     async fn sample_here(&mut self, counters: &CounterOptions) {
         if self.probe.is_some() {
             return;
@@ -234,9 +236,9 @@ impl Lane {
         }
     }
 
-    /// Makes runs, launch by launch, in rounds with one launch of each run, so that heat, clocks and other changes over
-    /// time favour none. The first round follows the order of `requests`, later ones are in random order. Setting
-    /// `stop` ends the current run and skips the rest.
+    /// Makes runs launch by launch, in rounds with one launch of each run, so that heat, clocks and other
+    /// changes over time favour none. The first round follows the order of `requests`, later ones are in
+    /// random order. Setting `stop` ends the current run and skips the rest.
     pub(super) async fn run_all(&mut self, requests: &[&RunRequest], stop: &watch::Receiver<bool>) {
         let mut open = Vec::new();
         for &request in requests {
@@ -274,7 +276,8 @@ impl Lane {
         }
     }
 
-    /// Executes orders until their channel closes; then stops the current run, cleanly if that does not take long.
+    /// Executes orders until their channel closes; then stops the current run, cleanly unless that takes
+    /// long.
     pub(super) async fn serve(mut self, mut orders: mpsc::UnboundedReceiver<LaneOrder>) {
         let mut waiting: VecDeque<Vec<RunRequest>> = VecDeque::new();
         loop {
@@ -300,8 +303,8 @@ impl Lane {
                                 let _ = stop.send(true);
                             }
                         }
-                        // First finishes the run's files and its cleanup on the device. Dropping the run then kills the
-                        // runner.
+                        // First finishes the run's files and its cleanup on the device. Dropping the run then
+                        // kills the runner.
                         None => {
                             let _ = stop.send(true);
                             let _ = tokio::time::timeout(LEAVE, &mut run).await;
@@ -314,8 +317,8 @@ impl Lane {
     }
 }
 
-/// Lets runs with enough launches keep pace with those they are compared with, so that each launch has its neighbour,
-/// and ends the others.
+/// Lets runs with enough launches keep pace with those they are compared with, so that each launch has a
+/// neighbour, and ends the others.
 async fn keep_pace(open: Vec<OpenRun<'_>>) -> Vec<OpenRun<'_>> {
     let goes_on =
         |run: &OpenRun<'_>| open.iter().any(|other| other.next == Next::Launch && other.is_compared_with(run));
@@ -337,7 +340,7 @@ async fn keep_pace(open: Vec<OpenRun<'_>>) -> Vec<OpenRun<'_>> {
 /// Reports runtime files that differ from their installation, before they are loaded.
 async fn tell_changes(source: &Source, id: RunId, runtime: &Path) {
     let folder = runtime.to_owned();
-    // Files with a different time are read, which takes a while.
+    // Files with a different modification time are read, which takes a while.
     let changed = tokio::task::spawn_blocking(move || changed_in(&folder, Depth::Quick)).await.unwrap_or_default();
     if changed.is_empty() {
         return;
@@ -364,7 +367,7 @@ fn placement_here(task: &RunTask) -> Placement {
     }
 }
 
-/// Updates the queue; true if the current run must end.
+/// Updates the queue; returns true if the current run must end.
 fn apply(order: LaneOrder, waiting: &mut VecDeque<Vec<RunRequest>>) -> bool {
     if order.ends {
         waiting.clear();

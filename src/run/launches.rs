@@ -1,4 +1,4 @@
-//! The launches of a run: the share of each, its outcome, and whether another is needed.
+//! The launches of a run: each one's share of the task, its outcome, and whether another is needed.
 
 use super::identity::Identity;
 use crate::analysis::launches::{MOST_LAUNCHES, needs_more};
@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// A model that takes longer to load, seconds, is loaded only once unless the user asks for a number of launches: three
-/// loads would take most of the time allowed for launches.
+/// A model that takes longer than this to load, seconds, is only loaded once unless the user asks for a
+/// number of launches: three loads would take most of the time allowed for launches.
 const SLOW_LOAD_S: f64 = 10.0;
 
 /// A run in the middle of its launches.
@@ -24,11 +24,11 @@ pub(super) struct Course {
     driver: Driver,
     /// Launches begun.
     made: u32,
-    /// Launches planned by now.
+    /// Launches planned so far.
     planned: u32,
     medians_us: Vec<f64>,
     spent: Duration,
-    /// Why the next launch is made, if not initially planned.
+    /// Why the next launch is made, if it was not planned initially.
     reason: Option<String>,
 }
 
@@ -59,7 +59,7 @@ impl Course {
         let event = Event::LaunchStarted { index, of: self.planned, reason: self.reason.take() };
         let mut task = whole.clone();
         if index > 0 {
-            // One launch writes the files; the others would write the same again.
+            // One launch writes the files; the others would only write the same again.
             (task.save_outputs, task.save_context, task.profile_log) = (None, None, None);
         }
         if self.plan.limit > 1 || self.plan.planned > 1 {
@@ -78,7 +78,8 @@ impl Course {
             (true, _) => Budget::Iterations(0),
         };
         if self.plan.is_automatic() && index as usize >= MOST_LAUNCHES {
-            // Such a run lacks launches: half of the inferences and the layers of the first ones suffice.
+            // What such a run needs is launches: half the inferences, and the layers of the first launches,
+            // suffice.
             task.budget = share(task.budget, 0, 2);
             task.profiling_budget = Budget::Iterations(0);
         }
@@ -91,7 +92,7 @@ impl Course {
         }
     }
 
-    /// Records a launch's outcome and duration; returns what is next.
+    /// Records a launch's outcome and duration; returns what comes next.
     pub(super) fn after(&mut self, launch: &Launched, took: Duration) -> Next {
         self.spent += took;
         self.medians_us.extend(launch.clean.percentile_us(50.0));
@@ -101,7 +102,7 @@ impl Course {
         if self.made < self.planned {
             return Next::Launch;
         }
-        // Without a median of each there is no agreement to judge.
+        // Unless each has a median, there is no agreement to judge.
         let has_medians = self.medians_us.len() == self.made as usize;
         if !self.plan.is_automatic() || self.made >= self.plan.limit || !has_medians {
             return Next::Over;
@@ -114,7 +115,7 @@ impl Course {
         Next::Launch
     }
 
-    /// Plans another launch although this run has enough, for the sake of a run it is compared with.
+    /// Plans another launch although this run has enough, to keep pace with a run it is compared with.
     pub(super) fn keep_pace(&mut self) {
         self.planned += 1;
         self.reason = Some("the run that takes turns with this one makes another".to_owned());
@@ -132,7 +133,7 @@ pub(super) enum Next {
     Over,
 }
 
-/// The random order of runs in a round.
+/// Randomises the order of runs in each round.
 #[derive(Debug)]
 pub(super) struct Turns(ChaCha8Rng);
 
@@ -144,14 +145,15 @@ impl Turns {
     /// Shuffles the runs of a round; every order is equally likely.
     pub(super) fn shuffle<T>(&mut self, runs: &mut [T]) {
         for last in (1..runs.len()).rev() {
-            // A product of 64 bits is below the bound's 32; the bias of so few runs is far below any chance of seeing it.
+            // The upper half of the 64-bit product is below the bound; for so few runs, the bias is far too
+            // small to notice.
             let at = (u64::from(self.0.next_u32()) * (last as u64 + 1)) >> 32;
             runs.swap(last, usize::try_from(at).unwrap_or(last));
         }
     }
 }
 
-/// The share of a budget for launch `index` of `of`; a later one gets as much as a regular one.
+/// The share of a budget for launch `index` out of `of`; an additional launch gets as much as a planned one.
 fn share(budget: Budget, index: u32, of: u32) -> Budget {
     let (index, parts) = (u64::from(index), u64::from(of.max(1)));
     let count = |all: u64| all / parts + u64::from(index < all % parts);
@@ -164,7 +166,7 @@ fn share(budget: Budget, index: u32, of: u32) -> Budget {
     }
 }
 
-/// What came of a launch.
+/// Outcome of a launch.
 #[derive(Debug, Clone)]
 pub(super) struct Launched {
     /// How it ended.
@@ -173,14 +175,14 @@ pub(super) struct Launched {
     pub clean: LatencyStats,
     /// True if it made all of the run's inferences.
     pub made_all: bool,
-    /// Files of its outputs.
+    /// Its output files.
     pub saved: Vec<String>,
-    /// Why it did not measure the same thing as the first one; nothing of it counts then.
+    /// How it differs from what the first launch measured, if so; nothing of it counts then.
     pub other: Option<String>,
 }
 
-/// Keeps the end of a launch from being the end of its run, records its outcome, and what was sent about an earlier
-/// launch already.
+/// Keeps the end of a launch from ending its run, records its outcome, and holds back whatever an earlier
+/// launch has already sent.
 #[derive(Debug, Default)]
 pub(super) struct LaunchGate {
     state: Mutex<State>,
@@ -196,7 +198,7 @@ struct State {
     clean: LatencyStats,
     made_all: bool,
     saved: Vec<String>,
-    /// The outputs are removed after judging: nobody needs their location.
+    /// The outputs are removed after judging, so nobody needs their paths.
     temporary: bool,
     said: Vec<Event>,
     identity: Identity,
@@ -253,7 +255,7 @@ impl Gate for LaunchGate {
                 state.status = Some(*status);
                 return false;
             }
-            // Figures of two different things are not combined.
+            // Figures of two different things must not be combined.
             _ if state.other.is_some() => return false,
             // Repeating the same graphs would only make the session longer.
             Event::GraphComposed(_) | Event::GraphChosen { .. } => return !state.later,

@@ -1,5 +1,5 @@
-//! Orchestration: runs launch by launch, the pause before each launch, checks after a failure, and queries about a
-//! model that is not run.
+//! Orchestration: making runs launch by launch, the pause before each launch, checks after a failure, and
+//! queries about a model without running it.
 
 mod after_failure;
 mod asked;

@@ -1,5 +1,5 @@
-//! Asks ONNX Runtime's QNN plug-in about a model without running it: one session per backend and kind of hardware, each
-//! in its own runner. Creating the session compiles: what QNN takes is built for that hardware.
+//! Asks ONNX Runtime's QNN plug-in about a model without running it: one session per backend and target, each
+//! in its own runner. Creating the session compiles: whatever QNN accepts is built for that target.
 
 use crate::backends::local::{Ended, Limits, RunnerError, Supervisor};
 use crate::backends::qnn::runner::{OnnxTask, Pin, RunTask, Task};
@@ -22,19 +22,19 @@ pub struct OnnxPreflight {
     pub model: PathBuf,
     /// Backends, and whether the user named each.
     pub backends: Vec<(Backend, bool)>,
-    /// Hardware for which HTP answers.
+    /// Targets for which HTP answers.
     pub targets: Vec<Target>,
-    /// VTCM of each graph, MB; the backend's own choice if `None`.
+    /// VTCM per graph, MB; `None` for the backend's own choice.
     pub vtcm_mb: Option<u32>,
-    /// Use core API versions that are not known.
+    /// Accept unknown core API versions.
     pub allow_unknown_runtime: bool,
-    /// Bounds of each runner.
+    /// Limits of each runner.
     pub limits: Limits,
 }
 
 impl OnnxPreflight {
-    /// Asks everything; `tell` gets each question with its number and the total. Dropping the future ends the
-    /// runner that is at work.
+    /// Asks everything; `tell` receives each question with its number and the total. Dropping the future ends
+    /// the active runner.
     pub async fn ask(&self, mut tell: impl FnMut(&str, usize, usize)) -> Result<Vec<NodesAnswer>, RunnerError> {
         let asks: Vec<(Backend, bool, Option<&Target>)> = self
             .backends

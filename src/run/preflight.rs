@@ -1,5 +1,5 @@
-//! Asks backends about a model without running it: one question after another, each in its own runner, so that a crash
-//! is an answer and not the end.
+//! Asks backends about a model without running it: one question after another, each in its own runner, so
+//! that a crash is an answer and not the end.
 
 use crate::backends::Backend;
 use crate::backends::local::{Ended, Limits, RunnerError, Supervisor, ask};
@@ -22,23 +22,23 @@ pub struct Preflight {
     pub model: PathBuf,
     /// Backends, and whether the user named each.
     pub backends: Vec<(Backend, bool)>,
-    /// Hardware for which HTP answers.
+    /// Targets for which HTP answers.
     pub targets: Vec<Target>,
-    /// VTCM of each graph, MB; the backend's own choice if `None`.
+    /// VTCM per graph, MB; `None` for the backend's own choice.
     pub vtcm_mb: Option<u32>,
     /// Whether to compile graphs as well.
     pub compile: bool,
     /// Whether the file is a context binary, which has no ops to ask about.
     pub binary: bool,
-    /// Use core API versions that are not known.
+    /// Accept unknown core API versions.
     pub allow_unknown_runtime: bool,
-    /// Bounds of each runner.
+    /// Limits of each runner.
     pub limits: Limits,
 }
 
 impl Preflight {
-    /// Asks everything; `tell` gets each question with its number and the total. Dropping the future ends the
-    /// runner that is at work.
+    /// Asks everything; `tell` receives each question with its number and the total. Dropping the future ends
+    /// the active runner.
     pub async fn ask(&self, mut tell: impl FnMut(&str, usize, usize)) -> Result<Answers, RunnerError> {
         let htp = self.backends.iter().any(|(backend, _)| *backend == Backend::Htp);
         let compile_for = if htp && self.compile { self.targets.as_slice() } else { &[] };
@@ -74,8 +74,8 @@ impl Preflight {
         Ok(Answers { backends: answers, compiled, read })
     }
 
-    /// The questions to a backend. Only HTP distinguishes kinds of hardware; a context binary's description is the same
-    /// for all.
+    /// The questions for a backend. Only HTP distinguishes targets; a context binary's description is the
+    /// same for all of them.
     fn on_hardware(&self, backend: Backend, named: bool) -> Vec<(Backend, bool, Option<&Target>)> {
         match backend {
             Backend::Htp if self.binary => vec![(backend, named, None)],
@@ -135,7 +135,7 @@ impl Preflight {
     }
 }
 
-/// A runner that ended silently.
+/// The failure of a runner that ended without an answer.
 pub(super) fn no_answer() -> Box<Failure> {
     Box::new(Failure::new(Stage::Prepare, "check", "the runner gave no answer"))
 }

@@ -1,4 +1,4 @@
-//! The parts of a run to make.
+//! Everything needed to make a run.
 
 use super::judging::Judging;
 use super::site::Site;
@@ -11,9 +11,9 @@ use std::sync::Arc;
 pub struct RunRequest {
     /// For the stream.
     pub plan: RunPlan,
-    /// What is to be done.
+    /// What to do.
     pub task: RunTask,
-    /// Where and by what.
+    /// Where to run, and with which driver.
     pub site: Arc<Site>,
     /// The reference for judging its outputs.
     pub judging: Option<Judging>,

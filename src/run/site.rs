@@ -1,4 +1,4 @@
-//! Where runs are made, and by what.
+//! Where runs are made, and with which driver.
 
 use crate::backends::Backend;
 use crate::backends::device_runner::DeviceRunnerOptions;
@@ -10,7 +10,7 @@ use crate::files::Guard;
 use crate::probes::CounterOptions;
 use std::path::Path;
 
-/// Where runs are made, and what they need there.
+/// A place for runs, with what they need there.
 #[derive(Debug, Clone)]
 pub enum Site {
     /// On this machine, in a runner child.
@@ -24,7 +24,7 @@ pub enum Site {
     NetRun {
         /// The device.
         device: Device,
-        /// With what.
+        /// Its options.
         options: NetRunOptions,
         /// True if the libraries only emulate the HTP.
         emulated: bool,
@@ -33,13 +33,13 @@ pub enum Site {
     DeviceRunner {
         /// The device.
         device: Device,
-        /// With what.
+        /// Its options.
         options: DeviceRunnerOptions,
     },
 }
 
 impl Site {
-    /// True of this machine.
+    /// True for this machine.
     pub fn is_here(&self) -> bool {
         matches!(self, Self::Here { .. })
     }
@@ -52,7 +52,8 @@ impl Site {
         }
     }
 
-    /// The driver there. A model may need another one: [`RunTask::onnx`](crate::backends::qnn::runner::RunTask::onnx).
+    /// The driver used there. A model may need another one:
+    /// [`RunTask::onnx`](crate::backends::qnn::runner::RunTask::onnx).
     pub fn driver(&self) -> Driver {
         match self {
             Self::Here { .. } => Driver::Runner,
@@ -61,7 +62,7 @@ impl Site {
         }
     }
 
-    /// True if this backend is a simulator there.
+    /// True if this backend is simulated there.
     pub fn simulates(&self, backend: Backend) -> bool {
         match self {
             Self::Here { .. } => backend.is_simulated_here(),
@@ -70,7 +71,7 @@ impl Site {
         }
     }
 
-    /// The folder of libraries loaded by a task on this machine; none for a device.
+    /// The folder of libraries that a task on this machine loads; empty for a device.
     pub fn runtime_dir(&self) -> &Path {
         match self {
             Self::Here { runtime, .. } => &runtime.path,
@@ -78,7 +79,7 @@ impl Site {
         }
     }
 
-    /// Lists the files sent from here, so that no output of a run replaces them.
+    /// Lists the files sent from this machine, so that no output of a run overwrites them.
     pub fn protect(&self, guard: &mut Guard) {
         match self {
             Self::Here { .. } => {}

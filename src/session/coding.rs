@@ -7,14 +7,14 @@ use zstd::stream::{read::Decoder, write::Encoder};
 
 /// First bytes of a zstd frame.
 const MAGIC: [u8; 4] = 0xFD2F_B528_u32.to_le_bytes();
-/// First bytes of a frame that decoders skip, whatever its content; a session may begin with one, too.
+/// First bytes of a frame that decoders skip, whatever its content; a session may also begin with one.
 const SKIPPABLE: u32 = 0x184D_2A50;
-/// The library's default: fast enough for runs, and op times take about 2 bytes each.
+/// The library's default level: fast enough for runs, with op times taking about 2 bytes each.
 const LEVEL: i32 = 3;
-/// Text per frame. Each frame ends with a checksum, so damage is detected within this many bytes.
+/// Bytes of text per frame. Each frame ends with a checksum, so damage is detected within this many bytes.
 const FRAME_BYTES: u64 = 8 << 20;
 
-/// How a session is written.
+/// How a session is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Coding {
     /// JSON lines.
@@ -24,19 +24,19 @@ pub enum Coding {
 }
 
 impl Coding {
-    /// Chosen by the file's extension: `.zst` is compressed.
+    /// Determined by the file's extension: `.zst` is compressed.
     pub fn of_name(path: &Path) -> Self {
         let packed = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("zst"));
         if packed { Self::Zstd } else { Self::Plain }
     }
 }
 
-/// Opens a session for reading: recognised by its first bytes, so that a renamed file can be read, too.
+/// Opens a session for reading. It is recognised by its first bytes, so a renamed file can also be read.
 pub fn open(path: &Path) -> io::Result<Box<dyn BufRead + Send>> {
     decode(open_regular(path)?)
 }
 
-/// The text of a session, whatever its coding.
+/// The text of a session, whatever its encoding.
 pub fn decode(source: impl Read + Send + 'static) -> io::Result<Box<dyn BufRead + Send>> {
     let mut source = BufReader::with_capacity(1 << 17, source);
     if is_packed(source.fill_buf()?) {
@@ -72,10 +72,10 @@ impl Write for Counted {
 
 /// Compresses into a file. Flushed data stays readable whatever happens to the process.
 pub struct PackedFile {
-    /// Only taken to end a frame.
+    /// Only taken in order to end a frame.
     encoder: Option<Encoder<'static, Counted>>,
     in_frame: u64,
-    /// Length of the readable part of the file.
+    /// Length of the readable part of the file, bytes.
     readable: u64,
 }
 
@@ -86,7 +86,7 @@ impl std::fmt::Debug for PackedFile {
 }
 
 impl PackedFile {
-    /// Begins with the first frame.
+    /// Begins the first frame.
     pub fn new(file: OutputFile) -> io::Result<Self> {
         Ok(Self { encoder: Some(encoder(Counted { file, bytes: 0 })?), in_frame: 0, readable: 0 })
     }
@@ -115,7 +115,7 @@ impl PackedFile {
         Ok((counted.file, counted.bytes))
     }
 
-    /// After an error: truncates the file to its readable part.
+    /// After an error, truncates the file to its readable part.
     pub fn give_up(&mut self) {
         // Anything the encoder still holds is lost.
         if let Some(mut encoder) = self.encoder.take() {

@@ -1,6 +1,6 @@
-//! The digest of a compressed session: a frame at its end that zstd skips, with the few records that matter and the
-//! aggregates of the many others. With it a session of millions of op times opens at once; it adds nothing to the
-//! stream.
+//! The digest of a compressed session: a frame at its end that zstd skips, with the few records that matter
+//! and aggregates of the many others. With it, a session with millions of op times opens at once; it adds
+//! nothing to the stream.
 //!
 //! | part | what |
 //! |---|---|
@@ -20,13 +20,15 @@ use std::path::Path;
 use zstd::stream::write::Encoder;
 
 const FRAME: u32 = 0x184D_2A57;
-/// Identifies the layout of [`StoreDigest`], which postcard does not. A reader with another layout folds the stream.
+/// Identifies the layout of [`StoreDigest`], which postcard does not. A reader with another layout folds the
+/// stream instead.
 const MARK: [u8; 8] = *b"qnnsdig3";
 const TRAILER_BYTES: usize = 24;
 const HEADER_BYTES: usize = 8;
-/// Largest accepted figures: a million latencies per phase and 10,000 ops of several runs are far below.
+/// Maximum accepted size of the figures, bytes: a million latencies per phase and 10,000 ops of several runs
+/// stay far below.
 const MAX_FIGURES: u64 = 512 << 20;
-/// Below this text size, folding a session takes negligible time.
+/// Size of the text below which folding a session takes negligible time, bytes.
 const WORTH_BYTES: u64 = 1 << 20;
 const LEVEL: i32 = 3;
 
@@ -43,7 +45,7 @@ impl std::fmt::Debug for DigestWriter {
 }
 
 impl DigestWriter {
-    /// Nothing collected yet.
+    /// A writer that has collected nothing yet.
     pub fn new() -> io::Result<Self> {
         Ok(Self { records: Encoder::new(Vec::new(), LEVEL)?, text_bytes: 0 })
     }
@@ -59,7 +61,7 @@ impl DigestWriter {
         self.text_bytes >= WORTH_BYTES
     }
 
-    /// The frame after a stream of this many bytes. `None` if it would be too large.
+    /// The frame that follows a stream of this many bytes. `None` if it would be too large.
     pub fn frame(self, store: &Store, stream_bytes: u64) -> io::Result<Option<Vec<u8>>> {
         let records = self.records.finish()?;
         let figures = store.digest().to_bytes().map_err(io::Error::other)?;
@@ -81,15 +83,15 @@ impl DigestWriter {
     }
 }
 
-/// The store of a session that ends with a digest; `None` if it has no usable one, for whatever reason: the stream
-/// says the same.
+/// The store of a session that ends with a digest; `None` if it has no usable one, for whatever reason: the
+/// stream holds the same data.
 pub fn store(path: &Path) -> Option<Store> {
     let mut file = open_regular(path).ok()?;
     let parts = Parts::find(&mut file).ok()??;
     read(file, &parts).ok()?
 }
 
-/// Where the parts of a digest are.
+/// Location of the parts of a digest.
 struct Parts {
     records_at: u64,
     records: u64,

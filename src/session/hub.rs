@@ -1,4 +1,4 @@
-//! The hub: the one place where runs get their ids and events their numbers, and where events are recorded.
+//! The hub: the only place where runs get their ids, events get their numbers, and events are recorded.
 
 use super::recorder::{RecordError, Recorder};
 use super::run_ids::RunIds;
@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::mpsc;
 
-/// Capacity of the hub in events. A full hub slows runners down (their pipe fills) and makes samplers drop events,
-/// which are counted.
+/// Capacity of the hub in events. A full hub slows down runners (their pipe fills up) and makes samplers drop
+/// events, which are counted.
 const CAPACITY: usize = 4096;
 
 /// An event on its way to the hub.
@@ -26,9 +26,9 @@ pub struct Incoming {
     pub event: Event,
 }
 
-/// Observes events before the hub gets them.
+/// Observes events before they reach the hub.
 pub trait Observer: std::fmt::Debug + Send + Sync {
-    /// An event passes.
+    /// Called with each event that passes.
     fn see(&self, event: &Event);
 }
 
@@ -50,7 +50,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// The same, with `observer` seeing everything put in here and in clones of it.
+    /// Adds an observer that sees everything sent through this source and its clones.
     #[must_use]
     pub fn observed_by(self, observer: Arc<dyn Observer>) -> Self {
         Self { observer: Some(observer), ..self }
@@ -83,7 +83,7 @@ impl Source {
         self.send_at(now_us(), run, event).await;
     }
 
-    /// Like [`Source::send`], with the time it happened.
+    /// Like [`Source::send`], with the time at which it happened.
     pub async fn send_at(&self, t_us: u64, run: Option<RunId>, event: Event) {
         if self.gate.as_ref().is_some_and(|gate| !gate.lets_pass(&event)) {
             return;
@@ -92,11 +92,11 @@ impl Source {
         if let Some(tape) = &self.tape {
             tape.take(t_us, run, &event);
         }
-        // Fails only if the hub is gone, that is after the session.
+        // Only fails if the hub is gone, that is, after the session.
         let _ = self.sender.send(Incoming { t_us, run, event }).await;
     }
 
-    /// The same source, with a tape recording what is sent with [`Source::send`].
+    /// The same source with a tape that records whatever is sent with [`Source::send`].
     #[must_use]
     pub fn taped(&self, tape: Tape) -> Self {
         Self { tape: Some(tape), ..self.clone() }
@@ -132,7 +132,7 @@ pub struct Hub {
     history: Option<Recorder>,
     record_error: Option<RecordError>,
     pending: VecDeque<Incoming>,
-    /// Runs begun but not ended.
+    /// Runs that have begun but not ended.
     going: BTreeSet<RunId>,
 }
 
@@ -154,7 +154,7 @@ impl Hub {
         (hub, Source { sender, dropped, runs: RunIds::default(), observer: None, gate: None, tape: None })
     }
 
-    /// Records for the history, too.
+    /// Also records for the history.
     pub fn keep(&mut self, history: Recorder) {
         self.history = Some(history);
     }
@@ -175,7 +175,7 @@ impl Hub {
             tokio::select! {
                 biased;
                 incoming = self.receiver.recv() => return Some(self.take(incoming?)),
-                // Nothing arrives, and earlier data is still unwritten.
+                // Nothing is arriving, and earlier data is still unwritten.
                 () = flush => self.flush(),
             }
         }
@@ -188,8 +188,8 @@ impl Hub {
         self.note_history(kept);
     }
 
-    /// Ends the session, however it came to its end: drains the queue, and reports unfinished runs as stopped. After
-    /// these records only [`Hub::finish`] follows.
+    /// Ends the session, for whatever reason: drains the queue, and reports unfinished runs as stopped. Only
+    /// [`Hub::finish`] may follow these records.
     pub fn close(&mut self) -> Vec<Record> {
         self.receiver.close();
         let mut last = Vec::new();
@@ -203,8 +203,8 @@ impl Hub {
         last
     }
 
-    /// Syncs the recording to disk. `store` is the fold of all records, if available: it makes a long session open at
-    /// once. Returns the history's file, if any.
+    /// Syncs the recording to disk. `store` is the fold of all records, if available, which makes a long
+    /// session open at once. Returns the history's file, if any.
     pub fn finish(&mut self, store: Option<&Store>) -> Option<PathBuf> {
         let store = store.filter(|store| store.records() == self.next_seq);
         if let Some(Err(error)) = self.recorder.take().map(|mut recorder| recorder.finish(store)) {
@@ -258,7 +258,7 @@ impl Hub {
         self.record_error.as_ref()
     }
 
-    /// The same, handed out.
+    /// Like [`Hub::record_error`], but takes the error out.
     pub fn take_record_error(&mut self) -> Option<RecordError> {
         self.record_error.take()
     }

@@ -1,4 +1,4 @@
-//! Opens a file as a session: the only place that knows all kinds of files that become events.
+//! Opens a file as a session: the only place that knows every kind of file that can be turned into events.
 
 use super::{ReadError, SessionReader, coding, digest};
 use crate::event::Record;
@@ -12,19 +12,19 @@ use std::path::Path;
 /// A file's contents, folded.
 #[derive(Debug)]
 pub struct Opened {
-    /// Everything in it.
+    /// The store of everything in it.
     pub store: Store,
-    /// What is missing and why; for a session each is the continuation of "its session".
+    /// What is missing, and why; for a session, each note is worded to follow "its session".
     pub notes: Vec<String>,
-    /// The tool whose file it was, if not a qnnscope session.
+    /// The tool that wrote the file, if it is not a qnnscope session.
     pub imported: Option<&'static str>,
 }
 
 /// Bytes read to recognise a session; its first line is far shorter.
 const HEAD_BYTES: u64 = 64 << 10;
 
-/// Opens any file that becomes events; `None` for other files. A session may have any version and coding; a truncated
-/// or damaged one is used as far as possible.
+/// Opens any file that can be turned into events; `None` for other files. A session may have any version and
+/// encoding; a truncated or damaged one is used as far as possible.
 ///
 /// # Errors
 /// The file cannot be read, or starts like a session but is not one.
@@ -36,7 +36,7 @@ pub fn read_any(path: &Path) -> Result<Option<Opened>, ReadError> {
 /// The same for a file that is read more than once.
 ///
 /// # Errors
-/// As of [`read_any`].
+/// The same as for [`read_any`].
 pub fn read_held(file: &Seekable) -> Result<Option<Opened>, ReadError> {
     let opened = if is_session(file)? { session(file.path()).map(Some) } else { foreign(file) };
     opened.map_err(|error| error.named(file.named()))
@@ -44,13 +44,13 @@ pub fn read_held(file: &Seekable) -> Result<Option<Opened>, ReadError> {
 
 /// The records of a file of any kind.
 pub struct AnyRecords {
-    /// One after the other; a session's are read on demand.
+    /// The records in order; those of a session are read on demand.
     pub records: Box<dyn Iterator<Item = Result<Record, ReadError>> + Send>,
-    /// The tool whose file it is, if not a qnnscope session.
+    /// The tool that wrote the file, if it is not a qnnscope session.
     pub imported: Option<&'static str>,
 }
 
-/// The records of any file that becomes events; `None` for other files.
+/// The records of any file that can be turned into events; `None` for other files.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -66,7 +66,7 @@ pub fn any_records(file: &Seekable) -> Result<Option<AnyRecords>, ReadError> {
     }))
 }
 
-/// The records of a file of any kind, as far as readable.
+/// The records of a file of any kind, as far as they are readable.
 pub(super) fn records(file: &Seekable) -> impl Iterator<Item = Record> + Send + use<> {
     any_records(file).ok().flatten().into_iter().flat_map(|any| any.records).map_while(Result::ok)
 }
@@ -83,7 +83,7 @@ fn foreign(file: &Seekable) -> Result<Option<Opened>, ReadError> {
     Ok(Some(Opened { store, notes, imported: Some(kind) }))
 }
 
-/// A session is compressed, or has one JSON value per line, the first with an event.
+/// True for a file that is compressed, or has one JSON value per line, the first with an event.
 fn is_session(file: &Seekable) -> Result<bool, ReadError> {
     begins_session(file.path()).map_err(|source| ReadError::Io { path: file.named().to_owned(), source })
 }
@@ -138,7 +138,7 @@ impl Opened {
     }
 }
 
-/// Position of the unfinished run, for display: ", in stage execute of the run on htp".
+/// Where the unfinished run was, for display: ", in stage execute of the run on htp".
 fn in_stage(store: &Store) -> String {
     let Some(run) = store.runs().iter().rev().find(|run| !run.is_ended()) else { return String::new() };
     let at = match run.state {

@@ -1,4 +1,4 @@
-//! Several recorded sessions as one, back to back on one time axis.
+//! Several recorded sessions combined into one, back to back on one time axis.
 
 use super::{Opened, ReadError, read_held};
 use crate::event::{Event, Record, RunId};
@@ -18,7 +18,7 @@ pub struct Playlist {
 }
 
 impl Playlist {
-    /// From these files, in this order.
+    /// A playlist of these files, in this order.
     ///
     /// # Errors
     /// One of them is an unreadable pipe.
@@ -30,10 +30,10 @@ impl Playlist {
         Ok(Self { files: files.into_iter().map(|path| held(path.as_ref())).collect::<Result<_, _>>()? })
     }
 
-    /// Their entire contents. A single session opens from its digest.
+    /// The contents of all files. A single session opens from its digest.
     ///
     /// # Errors
-    /// One of them cannot be read, or is not a session.
+    /// One of the files cannot be read, or is not a session.
     pub fn fold(&self) -> Result<Opened, ReadError> {
         if let [file] = self.files.as_slice() {
             return opened(file);
@@ -49,7 +49,8 @@ impl Playlist {
         Ok(Opened { store, notes, imported: None })
     }
 
-    /// Their records in order, read on demand. A damaged or truncated file ends where the damage begins.
+    /// The records of all files in order, read on demand. A damaged or truncated file ends where the damage
+    /// begins.
     pub fn records(&self) -> impl Iterator<Item = Record> + Send + use<> {
         let mut joined = Joined::default();
         self.files.clone().into_iter().flat_map(move |file| {
@@ -72,7 +73,7 @@ fn opened(file: &Seekable) -> Result<Opened, ReadError> {
 /// Position of the next record.
 #[derive(Debug, Default)]
 struct Joined {
-    /// Shared with the iterator of the file that is read.
+    /// Shared with the iterator of the file being read.
     at: std::sync::Arc<std::sync::Mutex<ReplayPosition>>,
 }
 
@@ -82,13 +83,13 @@ struct ReplayPosition {
     /// Added to the current file's timestamps; `None` before its first record.
     offset_us: Option<i64>,
     last_us: u64,
-    /// Maps the file's run ids to new ones.
+    /// Maps the file's run ids to those in the combined session.
     runs: BTreeMap<RunId, RunId>,
-    /// Ids taken by all files.
+    /// Ids used so far by any file.
     taken: BTreeSet<RunId>,
-    /// Below it none is free.
+    /// All smaller ids are taken.
     next: u32,
-    /// Added to the numbers of its tapped processes.
+    /// Added to the numbers of the file's tapped processes.
     processes_before: u32,
     processes: u32,
     files: u32,
@@ -107,7 +108,7 @@ impl Joined {
         at.files += 1;
     }
 
-    /// The record in the combined session; `None` for records that occur only once there.
+    /// The record in the combined session; `None` for records that only occur once there.
     fn place(&mut self, mut record: Record) -> Option<Record> {
         let mut at = self.at.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let is_first_file = at.files == 1;
@@ -136,7 +137,8 @@ impl Joined {
 }
 
 impl ReplayPosition {
-    /// The id that a run of the file has in the whole: its own, unless an earlier file has a run of that id.
+    /// The id of a run of the file in the combined session: its own, unless an earlier file has a run with
+    /// that id.
     fn run(&mut self, run: RunId) -> RunId {
         if let Some(known) = self.runs.get(&run) {
             return *known;
@@ -181,7 +183,7 @@ mod tests {
     use crate::session::Recorder;
     use qnnscope_core::tap::Execution;
 
-    /// A session of a tapped process that executes a graph 5 ms after its start.
+    /// A session with a tapped process that executes a graph 5 ms after its start.
     fn tapped(path: &Path, began_us: u64) {
         let header = Event::SessionStarted(SessionStarted {
             schema: SESSION_SCHEMA.into(),
@@ -206,7 +208,7 @@ mod tests {
             place.runs.clear();
             ids.iter().map(|id| place.run(RunId(*id)).0).collect()
         };
-        // Older sessions number runs that could not be requested down from the largest id.
+        // Older sessions number runs that could not be requested downwards from the largest id.
         assert_eq!(ids(&[0, u32::MAX - 1, 1, 0]), [0, u32::MAX - 1, 1, 0]);
         assert_eq!(ids(&[0, u32::MAX - 1, 0, 5]), [2, 3, 2, 5]);
         assert_eq!(ids(&[5, 4]), [4, 6]);
@@ -229,7 +231,7 @@ mod tests {
                 _ => None,
             })
             .collect();
-        // The second session begins a second after the first one's end, which is at 1.006 s.
+        // The second session begins one second after the end of the first, which is at 1.006 s.
         assert_eq!(seen, [(1_006_000, Some(0), 1_005_000_000), (2_012_000, Some(1), 2_011_000_000)]);
     }
 }

@@ -22,7 +22,7 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// The same for a file the user knows by this name.
+    /// The same error for a file that the user knows by this name.
     #[must_use]
     pub fn named(self, name: &Path) -> Self {
         let path = name.to_owned();
@@ -35,7 +35,8 @@ impl ReadError {
     }
 }
 
-/// Longest line read. The graph of a model with 100,000 ops takes less; longer lines would only fill memory.
+/// Maximum length of a line, bytes. The graph of a model with 100,000 ops takes less; longer lines would only
+/// fill memory.
 pub(super) const MAX_LINE_BYTES: u64 = 256 << 20;
 
 /// Reads the records of a session in order, compressed or not.
@@ -60,7 +61,7 @@ impl SessionReader {
         Ok(Self { path: path.to_owned(), input, line: 0, text: Vec::new(), truncated: false })
     }
 
-    /// True if the file ended within a line or a compressed frame: a crash cut the session off.
+    /// True if the file ends within a line or a compressed frame: a crash cut the session off.
     pub fn is_truncated(&self) -> bool {
         self.truncated
     }

@@ -1,5 +1,5 @@
-//! Writes a session file. A plain one gets one JSON line per record, each with one write, so that a crash loses at most
-//! the last line; a compressed one is flushed at least once a second.
+//! Writes a session file. A plain one gets one JSON line per record, each in a single write, so that a crash
+//! loses at most the last line; a compressed one is flushed at least once a second.
 
 use super::coding::{Coding, PackedFile};
 use super::digest::DigestWriter;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// Longest time before a record is flushed to a compressed file.
+/// Maximum time before a record is flushed to a compressed file.
 const FLUSH: Duration = Duration::from_millis(500);
 
 /// The file is no longer writable.
@@ -44,12 +44,13 @@ enum Output {
 struct Packed {
     file: PackedFile,
     digest: DigestWriter,
-    /// Arrival of the oldest record not in the file yet.
+    /// Arrival of the oldest record that is not in the file yet.
     waiting: Option<Instant>,
 }
 
 impl Recorder {
-    /// Opens a session file, new or replacing an older one. It is compressed if its name ends in `.zst`.
+    /// Opens a session file, creating it or replacing an older one. It is compressed if its name ends in
+    /// `.zst`.
     ///
     /// # Errors
     /// The file cannot be written, belongs to another process, or is not a session.
@@ -62,7 +63,7 @@ impl Recorder {
         Self::create_as("--record", path, guard)
     }
 
-    /// The same, with errors naming the file as `option`.
+    /// The same, with errors that refer to the file as `option`.
     pub(crate) fn create_as(option: &'static str, path: &Path, guard: &Guard) -> Result<Self, OutputError> {
         let io = |source| OutputError::Io { option, path: path.to_owned(), source };
         let mut file = guard.open(option, path, Kind::Session)?;
@@ -82,7 +83,7 @@ impl Recorder {
         &self.path
     }
 
-    /// Appends a record. After an error the file ends with its last whole line.
+    /// Appends a record. After an error, the file ends with its last whole line.
     pub fn write(&mut self, record: &Record) -> Result<(), RecordError> {
         self.line.clear();
         let mut line = serde_json::Serializer::with_formatter(&mut self.line, Printable::default());
@@ -115,7 +116,8 @@ impl Recorder {
         packed.flush().map_err(|source| self.give_up(source))
     }
 
-    /// Syncs the session to disk. With the store of all its records a long one gets a digest, so that it opens at once.
+    /// Syncs the session to disk. Given the store of all its records, adds a digest to a long session, so
+    /// that it opens at once.
     pub fn finish(&mut self, store: Option<&Store>) -> Result<(), RecordError> {
         let done = match self.output.take() {
             Some(Output::Plain { file, .. }) => file.sync(),
@@ -137,7 +139,7 @@ impl Recorder {
 }
 
 impl Drop for Recorder {
-    /// An unfinished session of an interrupted command is still complete.
+    /// Even an unfinished session of an interrupted command is complete.
     fn drop(&mut self) {
         if let Some(Output::Packed(packed)) = self.output.take() {
             // Nobody is left to report to.
@@ -150,7 +152,7 @@ impl Packed {
     fn write(&mut self, record: &Record, line: &[u8]) -> io::Result<()> {
         self.file.write(line)?;
         self.digest.take(record, line)?;
-        // The header is written at once: whatever happens next, the file is a session.
+        // The header is written immediately: whatever happens next, the file is a session.
         if record.seq == 0 {
             return self.flush();
         }

@@ -1,4 +1,4 @@
-//! Run ids, assigned by the hub, so that two sources of runs in one session never take the same one.
+//! Run ids, assigned by the hub, so that two sources of runs in one session never use the same one.
 
 use crate::event::RunId;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub struct RunIds(Arc<AtomicU32>);
 
 impl RunIds {
-    /// An id unused by any other run of the session.
+    /// An id not used by any other run of the session.
     pub fn next(&self) -> RunId {
         RunId(self.0.fetch_add(1, Ordering::Relaxed))
     }

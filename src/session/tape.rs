@@ -1,10 +1,10 @@
-//! What a lane remembers of a run, so that a failure can be examined at once.
+//! What a lane remembers about a run, so that a failure can be examined immediately.
 
 use crate::event::{Event, Record, RunId};
 use crate::store::Store;
 use std::sync::{Arc, Mutex};
 
-/// A store with facts and log of one run, without its samples. Clones share it.
+/// A store with the facts and the log of one run, without its samples. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Tape {
     run: RunId,
@@ -17,12 +17,12 @@ impl Tape {
         Self { run, store: Arc::default() }
     }
 
-    /// Which run it is about.
+    /// The run it records.
     pub fn run(&self) -> RunId {
         self.run
     }
 
-    /// Inspects its content. `look` must not block: the run's events wait for it.
+    /// Inspects its contents. `look` must not block: the run's events wait for it.
     pub fn with<T>(&self, look: impl FnOnce(&Store) -> T) -> T {
         // Folding does not panic midway; a poisoned store is still the best available.
         look(&self.store.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
@@ -37,7 +37,7 @@ impl Tape {
     }
 }
 
-/// Frequent events irrelevant to causes.
+/// True for frequent events that are irrelevant to causes.
 fn is_sample(event: &Event) -> bool {
     matches!(
         event,

@@ -1,4 +1,4 @@
-//! What is wrong with the encoding of a tensor or of a constant.
+//! What is wrong with the encoding of a tensor or a constant.
 
 use super::words::{channel_remedy, list, percent, span};
 use super::{Cause, Said};
@@ -8,9 +8,9 @@ use crate::accuracy::metrics::TensorSums;
 use crate::accuracy::values::{EncodedRange, stored_bits};
 use crate::text::three_digits;
 
-/// Most of the error in so few of the channels is a matter of these channels.
+/// If at most this share of the channels causes most of the error, those channels are the problem.
 const FEW_CHANNELS: f64 = 0.125;
-/// Most of the error.
+/// Share of the error that counts as most of it.
 const MOST_OF_ERROR: f64 = 0.9;
 
 /// What is wrong with an encoding by itself.

@@ -29,7 +29,7 @@ pub fn channel_remedy(name: &str, needed: &str) -> String {
     )
 }
 
-/// `34.2 dB`, or that there is no error.
+/// `34.2 dB`, or a note that there is no error.
 pub fn db(value: f64) -> String {
     if value.is_infinite() { "no error".to_owned() } else { format!("{} dB", three_digits(value)) }
 }

@@ -1,4 +1,4 @@
-//! Files with inputs.
+//! Input files.
 
 use super::InputError;
 use crate::accuracy::file_names::plain;
@@ -9,10 +9,10 @@ use crate::models::Tensor;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// Endings of files with inputs.
+/// Extensions of input files.
 const ENDINGS: [&str; 3] = ["npy", "raw", "bin"];
 
-/// The files of each inference in a folder.
+/// The files per inference in a folder.
 pub fn sets_in(folder: &Path, inputs: &[Tensor]) -> Result<Vec<Vec<PathBuf>>, InputError> {
     let listed = list(folder)?;
     let folders: Vec<&PathBuf> = listed.iter().filter(|path| path.is_dir()).collect();
@@ -37,7 +37,7 @@ pub fn sets_in(folder: &Path, inputs: &[Tensor]) -> Result<Vec<Vec<PathBuf>>, In
     Ok(sets)
 }
 
-/// What a folder holds, in the order of numbers in names: `in2` before `in10`.
+/// The contents of a folder, with numbers in names sorted by value: `in2` before `in10`.
 fn list(folder: &Path) -> Result<Vec<PathBuf>, InputError> {
     let failed = |error: std::io::Error| InputError::File { path: folder.to_owned(), reason: error.to_string() };
     let mut paths = Vec::new();
@@ -48,7 +48,7 @@ fn list(folder: &Path) -> Result<Vec<PathBuf>, InputError> {
     Ok(paths)
 }
 
-/// A name with its numbers in one width, so that they sort by value.
+/// A name with its numbers padded to the same width, so that they sort by value.
 fn numbered(name: &str) -> String {
     let mut out = String::new();
     let mut digits = String::new();
@@ -70,7 +70,7 @@ fn is_data(path: &Path) -> bool {
         && path.extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known)))
 }
 
-/// A file for each input, if these are there.
+/// One file per input, if all of them are present.
 fn set_in(paths: &[PathBuf], inputs: &[Tensor]) -> Option<Vec<PathBuf>> {
     let file = |tensor: &Tensor| {
         let plain = plain(&tensor.name);
@@ -80,7 +80,7 @@ fn set_in(paths: &[PathBuf], inputs: &[Tensor]) -> Option<Vec<PathBuf>> {
     inputs.iter().map(file).collect()
 }
 
-/// A .npy file of numbers, or float32 in a row.
+/// Reads a .npy file of numbers, or raw float32.
 pub fn read(path: &Path, tensor: &Tensor) -> Result<Vec<f64>, InputError> {
     let failed = |reason: String| InputError::File { path: path.to_owned(), reason };
     let expected = tensor.elements().and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
@@ -89,7 +89,7 @@ pub fn read(path: &Path, tensor: &Tensor) -> Result<Vec<f64>, InputError> {
     let values: Vec<f64> = if bytes.starts_with(b"\x93NUMPY") {
         let (shape, values) = read_npy(&bytes).map_err(failed)?;
         let shape: Option<Vec<u32>> = shape.into_iter().map(|size| u32::try_from(size).ok()).collect();
-        // An array says how it stands: channels may stand elsewhere than in the model.
+        // An array records its shape: its channels may be on another axis than in the model.
         match shape.as_ref().and_then(|shape| Layout::between(shape, &tensor.shape)).zip(shape.as_ref()) {
             Some((layout, shape)) => layout.arranged(values, shape),
             None => values,

@@ -18,7 +18,7 @@ fn both_models_get_the_same_numbers() {
     assert!(values[0].iter().any(|value| *value < 0.0), "the range is the test's: {values:?}");
     assert_ne!(values, planned.values(1).unwrap());
     let (_, stored) = planned.stored(&values).unwrap();
-    // Element (0, 1, 2, 3) of the reference is (0, 2, 3, 1) of the test: the last one of both.
+    // Element (0, 1, 2, 3) of the reference is (0, 2, 3, 1) of the test, which is the last one of both.
     let back = (f64::from(stored[0][23]) - 100.0) * 0.1;
     assert!((back - values[0][23]).abs() <= 0.0501, "{back} {}", values[0][23]);
     let back = (f64::from(stored[0][1]) - 100.0) * 0.1;

@@ -6,7 +6,7 @@ fn tensor(name: &str, dtype: u32, shape: &[u32], kind: TensorKind) -> Tensor {
     Tensor { name: name.into(), dtype: DataType(dtype), shape: shape.into(), quantization: None, kind }
 }
 
-/// Ops as `name type input output`, all tensors of one shape.
+/// Ops as `name type input output`, all tensors with the same shape.
 fn graph(dtype: u32, inputs: &[&str], ops: &[(&str, &str, &[&str], &str)]) -> Graph {
     let native = |name: &&str| tensor(name, dtype, &[1, 4, 4, 8], TensorKind::Native);
     Graph {
@@ -39,7 +39,7 @@ fn names(pairing: &Pairing) -> Vec<(&str, &str, How)> {
 
 #[test]
 fn a_folded_activation_is_the_tensor_behind_it() {
-    // As the plug-in composes a float model and its quantised form.
+    // As composed by the plug-in from a float model and from its quantised form.
     let float = graph(
         0x0232,
         &["image"],
@@ -100,7 +100,7 @@ fn without_names_order_type_and_shape_decide() {
     let pairing = pair(&one, &other, &BTreeMap::new());
     assert_eq!(names(&pairing), [("t1", "u1", How::Order), ("t2", "u2", How::Order)]);
     assert_eq!(pairing.test_only, ["u0"]);
-    // What has no pair passes on what it was made from.
+    // A tensor without a pair passes on its sources.
     assert_eq!(pairing.pairs[0].sources, Vec::<usize>::new());
 }
 
@@ -122,7 +122,8 @@ fn names_lose_what_was_put_behind_them() {
 
 #[test]
 fn a_folded_normalisation_and_its_activation_are_the_tensor_behind_both() {
-    // As frameworks export it: convolution, normalisation, activation; converters make one op of them, under any name of the three.
+    // As exported by frameworks: convolution, normalisation, activation; converters merge them into one op
+    // under any of the three names.
     let float = graph(
         0x0232,
         &["x"],
@@ -141,11 +142,12 @@ fn a_folded_normalisation_and_its_activation_are_the_tensor_behind_both() {
     let expected = |tensor: &str| [("a".to_owned(), tensor.to_owned()), ("p".to_owned(), "p".to_owned())];
     let pool: (&str, &str, &[&str], &str) = ("pool", "PoolMax2d", &["t"], "p");
     assert_eq!(paired(&[("conv", "Conv2d", &["x"], "t"), pool]), expected("t"));
-    // The op is named as the convolution, its tensor as that behind the activation; and as the one that is gone.
+    // The op has the convolution's name, its tensor that of the activation's output; then that of the tensor
+    // that is gone.
     assert_eq!(paired(&[("conv", "Conv2d", &["x"], "a"), ("pool", "PoolMax2d", &["a"], "p")]), expected("a"));
     assert_eq!(paired(&[("conv", "Conv2d", &["x"], "c"), ("pool", "PoolMax2d", &["c"], "p")]), expected("c"));
     assert_eq!(paired(&[("other", "Conv2d", &["x"], "t"), pool]), expected("t"));
-    // Only the normalisation is folded: the activation is there.
+    // Only the normalisation is folded; the activation remains.
     let split = paired(&[
         ("conv", "Conv2d", &["x"], "t"),
         ("act", "ElementWiseNeuron", &["t"], "u"),
@@ -153,7 +155,7 @@ fn a_folded_normalisation_and_its_activation_are_the_tensor_behind_both() {
     ]);
     let names = [("n", "t"), ("a", "u"), ("p", "p")].map(|(a, b)| (a.to_owned(), b.to_owned()));
     assert_eq!(split, names);
-    // Composers put a reshape behind a matrix product.
+    // Composers add a reshape after a matrix product.
     let product = |act: bool| {
         let mut ops: Vec<(&str, &str, &[&str], &str)> =
             vec![("fc", "FullyConnected", &["x"], "m"), ("re", "Reshape", &["m"], "n")];
@@ -165,7 +167,7 @@ fn a_folded_normalisation_and_its_activation_are_the_tensor_behind_both() {
     let pairing = pair(&product(true), &product(false), &BTreeMap::new());
     let (first, ..) = self::names(&pairing)[0];
     assert_eq!(first, "a", "{:?}", self::names(&pairing));
-    // A convolution that others read is not folded.
+    // A convolution with other readers is not folded.
     let shared = graph(
         0x0232,
         &["x"],
@@ -179,7 +181,7 @@ fn a_folded_normalisation_and_its_activation_are_the_tensor_behind_both() {
     assert!(pairing.pairs.iter().all(|pair| pair.reference.tensor.name == pair.test.tensor.name));
 }
 
-/// The same ops on tensors of these shapes, in their order, the first that of the input.
+/// The same ops on tensors of these shapes, in order, starting with the input's.
 fn shaped(ops: &[(&str, &str, &[&str], &str)], shapes: &[&[u32]]) -> Graph {
     let mut graph = graph(0x0232, &["x"], ops);
     let mut by_name: HashMap<String, Vec<u32>> = HashMap::from([("x".to_owned(), shapes[0].to_vec())]);
@@ -207,7 +209,8 @@ fn axes_of_one_size_stand_as_those_beside_them() {
         pairing.pairs.iter().map(|pair| pair.layout.text()).collect()
     };
     let moved = || Some("0,2,3,1".to_owned());
-    // From the one before, and from the one behind; what a transposition makes is not told by what it reads.
+    // From the tensor before, and from the one after; a transposition's output does not follow from its
+    // input.
     let (seen, unseen): (&[u32], &[u32]) = (&[1, 4, 8, 8], &[1, 8, 8, 4]);
     assert_eq!(
         layouts(&[cube, seen, cube, cube, cube, cube], &[cube, unseen, cube, cube, cube, cube]),
@@ -217,7 +220,7 @@ fn axes_of_one_size_stand_as_those_beside_them() {
         layouts(&[cube, cube, cube, cube, seen, cube], &[cube, cube, cube, cube, unseen, cube]),
         [moved(), moved(), moved(), moved(), None]
     );
-    // Where nothing moves, nothing is moved.
+    // If nothing moves in the shapes, no axes are moved.
     assert_eq!(layouts(&[cube; 6], &[cube; 6]), [const { None }; 5]);
     assert_eq!(
         layouts(&[cube, seen, cube, cube, cube, cube], &[cube, seen, cube, cube, cube, cube]),

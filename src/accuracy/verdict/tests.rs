@@ -21,7 +21,7 @@ fn fitting_encodings_hold_zero_and_both_ends() {
     assert_eq!(fitting(0.0, 0.0, U8), None);
 }
 
-/// A layer with this SQNR, in dB, of values that fill `range`, or this share of it.
+/// A layer with this SQNR, in dB, whose values fill the share `used` of its encoding's range.
 fn layer(pair: usize, sqnr_db: f64, used: f64) -> Layer {
     let x: Vec<f64> = (0..256).map(|at| f64::from(at) * 0.01 * used).collect();
     let signal: f64 = x.iter().map(|x| x * x).sum();
@@ -42,7 +42,7 @@ fn layer(pair: usize, sqnr_db: f64, used: f64) -> Layer {
     }
 }
 
-/// Layers in a row, each made of the one before.
+/// A chain of layers, each computed from the one before.
 fn row(layers: &[(f64, f64)]) -> (Vec<Layer>, Pairing) {
     let slot = |at: usize| Slot {
         tensor: Tensor {
@@ -71,12 +71,12 @@ fn layers_that_lose_little_wait_for_those_that_lose_much() {
         let (layers, pairing) = row(layers);
         first_diverging(&layers, &pairing, 20.0)
     };
-    // Eight bits with data a little beyond the calibration's.
+    // Eight bits, with data slightly beyond the calibration range.
     assert_eq!(first(&[(40.0, 1.0), (29.5, 1.0), (29.0, 1.0)]), None);
-    // The one behind it loses more; it loses most where it fell by itself.
+    // The next layer loses more; the blame goes to where the SQNR dropped most.
     assert_eq!(first(&[(40.0, 1.0), (29.5, 1.0), (6.0, 1.0)]), Some(2));
     assert_eq!(first(&[(40.0, 1.0), (21.0, 1.0), (19.0, 1.0)]), Some(1));
-    // A wasted range is a fault also above the limit, and before what loses as much to rounding.
+    // A wasted range is a fault even above the limit, and takes precedence over an equal loss from rounding.
     assert_eq!(first(&[(40.0, 1.0), (29.5, 0.1), (29.0, 1.0)]), Some(1));
     assert_eq!(first(&[(29.5, 1.0), (19.5, 0.1)]), Some(1));
 }

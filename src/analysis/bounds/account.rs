@@ -1,4 +1,4 @@
-//! Where the time of an inference goes, in parts.
+//! Where the time of an inference goes, by part.
 
 use super::super::window::counter;
 use super::super::{Evidence, EvidencePlace, Finding, FindingKind, Severity};
@@ -15,9 +15,9 @@ const MAIN: f64 = 0.35;
 const CONVERSIONS_MATTER: f64 = 0.25;
 /// Share from which the call and host processing matter.
 const AROUND_MATTERS: f64 = 0.3;
-/// Share of all traffic from which spill and fill matters.
+/// Share of all traffic from which spill and fill matter.
 const SPILL_MATTERS: f64 = 0.25;
-/// Spill and fill below this, bytes, is negligible.
+/// Spill and fill below this are negligible, bytes.
 const SPILL_MIN: f64 = 1024.0 * 1024.0;
 /// Ops that a finding names.
 const NAMED: usize = 5;
@@ -25,9 +25,9 @@ const NAMED: usize = 5;
 /// A part of an inference's time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Share {
-    /// What it goes into.
+    /// What the time goes into.
     pub bound: Bound,
-    /// Part of the time, 0 to 1.
+    /// Share of the time, 0 to 1.
     pub share: f64,
 }
 
@@ -104,7 +104,7 @@ fn us<'a>(run: &'a Run, name: &str) -> Option<&'a MetricStats> {
     run.metric(name).filter(|metric| metric.unit == "us" && metric.count > 0)
 }
 
-/// Mean wall time of the inferences for which the figure was reported.
+/// Mean wall time of the inferences for which the metric was reported.
 fn wall_us(run: &Run, told: &MetricStats) -> Option<f64> {
     let clean = run.plan.clean_profiling() == ProfilingLevel::Basic;
     let phases = [(Phase::Clean, clean), (Phase::Detailed, true)].into_iter().filter(|(_, told)| *told);
@@ -117,7 +117,7 @@ fn wall_us(run: &Run, told: &MetricStats) -> Option<f64> {
     (count > 0 && told.count > 0).then(|| sum / count as f64)
 }
 
-/// The parts in words: what bounds the run.
+/// What bounds the run, with the parts in words.
 pub(super) fn finding(run: &Run, shares: &[Share], main: Option<Bound>) -> Option<Finding> {
     let known: f64 = shares.iter().filter(|part| part.bound != Bound::Unknown).map(|part| part.share).sum();
     if known < MAIN {
@@ -151,7 +151,7 @@ pub(super) fn finding(run: &Run, shares: &[Share], main: Option<Bound>) -> Optio
                 share * 100.0
             ),
         ),
-        // It is told with its ops.
+        // Reported with its ops.
         Some(Bound::Conversions) => return None,
         Some(bound) => around(run, bound, share, &mut evidence),
     };
@@ -235,7 +235,7 @@ pub(super) fn conversions(run: &Run, layers: &[Option<Bound>], main: Option<Boun
     Some(finding)
 }
 
-/// DDR traffic planned by the HTP compiler for spill and fill: activations that did not fit into VTCM.
+/// DDR traffic that the HTP compiler plans for spill and fill: activations that did not fit into VTCM.
 pub(super) fn ddr(store: &Store, run: &Run) -> Option<Finding> {
     if run.plan.backend != Backend::Htp {
         return None;
@@ -314,14 +314,14 @@ mod tests {
         ]
     }
 
-    /// On the processor: times of the ops above, and the whole graph's.
+    /// On the CPU: times of the ops given above, and of the whole graph.
     fn on_cpu(values: &[u64], graph_us: f64, wall_us: f64) -> Bounds {
         let made = Made::local(Backend::Cpu).graph(ops()).op_times(OpUnit::Us, values);
         let made = made.metric("GRAPH_EXECUTE", "us", graph_us).clean(steady(wall_us, 2.0, 200));
         judged(&made.detailed(&[wall_us; 10]).store())
     }
 
-    /// On the phone's HTP: time of the call, of RPC, of the accelerator.
+    /// On the phone's HTP: times of the call, the RPC and the accelerator.
     fn on_htp(wall_us: f64, rpc_us: f64, accelerator_us: f64) -> Bounds {
         let made = Made::on_phone(Backend::Htp).graph(ops()).op_times(OpUnit::Cycles, &[90, 9, 2, 2, 97]);
         let made = made

@@ -11,29 +11,29 @@ use crate::event::{LogLevel, SettingOutcome, Stage};
 use crate::store::{Run, Store};
 use crate::text::duration_text;
 
-/// Share of the machine used by others that bounds a run.
+/// Share of the machine used by other processes that bounds a run.
 const CONTENDED: f64 = 0.25;
-/// A clock below this part of its highest one is low.
+/// A clock below this fraction of its maximum is low.
 const LOW_CLOCK: f64 = 0.6;
-/// The first inference against the median, from which a start is cold.
+/// Ratio of the first inference to the median from which a start is cold.
 const COLD: f64 = 3.0;
-/// And by this much, microseconds.
+/// Minimum difference between the two, microseconds.
 const COLD_BY_US: f64 = 1000.0;
-/// Loading from this time on is its own cost, microseconds.
+/// Loading time from which it is a cost of its own, microseconds.
 const LONG_LOAD_US: f64 = 1e6;
-/// Keywords of a warning about ops that do not run on the backend: that something falls back, ...
+/// Keywords of a warning that ops do not run on the backend: that something falls back, ...
 const FALLBACK: [&str; 5] = ["fallback", "falling back", "fall back", "falls back", "will run on"];
-/// ... and that it is ops. Libraries fall back to older ways of doing things, too, which moves no op.
+/// ... and that it concerns ops. Libraries also fall back to older code paths, which moves no op.
 const OPS: [&str; 5] = ["op ", "ops", "operat", "node", "layer"];
-/// Lines and counters that a finding shows.
+/// Log lines and counters shown in a finding.
 const SHOWN: usize = 3;
 
 fn bound(id: &'static str, severity: Severity, title: String, evidence: Vec<Evidence>) -> Finding {
     Finding::new(id, FindingKind::Bound, severity, title, evidence)
 }
 
-/// Throttling: something is limited, or latency rises with heat or falling clocks. The course of an emulation's latency
-/// is no sign of anything.
+/// Throttling: something is limited, or latency rises with heat or dropping clocks. The course of an
+/// emulator's latency proves nothing.
 pub(super) fn heat(store: &Store, run: &Run, blocks: &[Block], slower: bool) -> Option<Finding> {
     let slower = slower && !run.plan.simulated;
     let counts = that_count(store, run, slower);
@@ -73,14 +73,14 @@ pub(super) fn heat(store: &Store, run: &Run, blocks: &[Block], slower: bool) -> 
     Some(bound("bound.thermal-throttling", Severity::Warning, title, evidence))
 }
 
-/// Clocks lower than possible without heat as the cause.
+/// Clocks lower than possible, for reasons other than heat.
 pub(super) fn clocks(store: &Store, run: &Run) -> Option<Finding> {
     if run.plan.simulated {
         return None;
     }
     let mut evidence = Vec::new();
     let mut title = None;
-    // Other backends have no profiles to apply.
+    // Only HTP has profiles to apply.
     let of_profile = |key: &str| run.plan.backend == Backend::Htp && key.ends_with("perf_profile");
     for setting in run.settings.iter().filter(|setting| of_profile(&setting.key)) {
         let (what, reason) = match &setting.outcome {
@@ -123,7 +123,7 @@ pub(super) fn clocks(store: &Store, run: &Run) -> Option<Finding> {
     Some(bound("bound.clocks", Severity::Warning, title?, evidence))
 }
 
-/// Other processes that want the same cores.
+/// Other processes competing for the same cores.
 pub(super) fn contention(store: &Store, run: &Run) -> Option<Finding> {
     if run.plan.simulated {
         return None;
@@ -148,9 +148,9 @@ pub(super) fn contention(store: &Store, run: &Run) -> Option<Finding> {
     Some(bound("bound.contention", Severity::Warning, title, evidence))
 }
 
-/// What the first result costs.
+/// The cost of the first result.
 pub(super) fn cold_start(run: &Run) -> Option<Finding> {
-    // The emulation's start time says nothing about a device.
+    // The emulator's start time says nothing about a device.
     let p50 = run.service().percentile_us(50.0).filter(|_| !run.plan.simulated)?;
     let first = run.first_us();
     let stages = run.stages.iter().filter(|time| time.stage.is_reported() && time.stage != Stage::Teardown);
@@ -220,7 +220,7 @@ pub(super) fn fallback(store: &Store, run: &Run) -> Option<Finding> {
     Some(bound("bound.fallback", severity, title, evidence))
 }
 
-/// Graphs that are numbered parts of one model: names that differ only in their last number.
+/// Number of graphs that are numbered parts of one model: their names differ only in the last number.
 fn pieces(run: &Run) -> usize {
     let stem = |name: &str| {
         let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! What bounds single layers.
+//! What bounds individual layers.
 
 use super::super::roofline::{Roofline, op_us};
 use super::super::{Evidence, EvidencePlace, Finding, FindingKind, Severity};
@@ -6,26 +6,26 @@ use super::Bound;
 use crate::store::Run;
 use crate::text::{bytes_text, count_text};
 
-/// Op types that change how numbers are stored or laid out, and compute nothing.
+/// Op types that only change the data type or layout, without computing anything.
 const CONVERSIONS: [&str; 8] =
     ["Quantize", "Dequantize", "Convert", "Cast", "Transpose", "Reshape", "ExpandDims", "Squeeze"];
 
-/// Share of the best rate seen from which an op is bound by compute or memory traffic.
+/// Share of the best rate seen from which an op is bound by compute or memory bandwidth.
 const BOUND_FROM: f64 = 0.25;
 /// If both reach this share, MACs per byte decide the bound.
 const AT_THE_ROOF: f64 = 0.9;
-/// Ops shorter than this and far from the best are mostly overhead, microseconds.
+/// Ops shorter than this and far below the best rate are mostly overhead, microseconds.
 const SHORT_US: f64 = 20.0;
-/// MACs per byte below which an op at the roof is bound by data.
+/// MACs per byte below which an op at the roof is bound by memory bandwidth.
 const FEW_MACS_PER_BYTE: f64 = 4.0;
-/// Share of the op time that makes a layer hot.
+/// Share of the op time from which a layer is hot.
 const HOT: f64 = 0.25;
-/// And this many times the next one's share.
+/// Minimum ratio to the share of the next layer.
 const HOT_FACTOR: f64 = 2.0;
 /// With fewer rows, one op naturally takes much of the time.
 const FEW_ROWS: usize = 4;
 
-/// True for types of ops that only convert.
+/// True for op types that only convert.
 pub(super) fn is_conversion(op_type: &str) -> bool {
     CONVERSIONS.contains(&op_type)
 }
@@ -55,7 +55,7 @@ pub(super) fn classified(run: &Run, roofline: &Roofline) -> Vec<Option<Bound>> {
     (0..run.ops.rows().len()).map(one).collect()
 }
 
-/// The layer that takes far more than any other, if there is one.
+/// The layer that takes far more time than any other, if there is one.
 pub(super) fn hottest(run: &Run, roofline: &Roofline, layers: &[Option<Bound>]) -> Option<Finding> {
     let each = || (0..run.ops.rows().len()).map(|row| run.ops.share(row));
     let (row, share) = each().enumerate().max_by(|a, b| a.1.total_cmp(&b.1))?;

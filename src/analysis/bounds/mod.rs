@@ -1,4 +1,4 @@
-//! What bounds a run, and its layers.
+//! What bounds a run and its layers.
 
 mod account;
 mod conditions;
@@ -14,14 +14,14 @@ use crate::backends::Backend;
 use crate::store::{Run, Store};
 use serde::Serialize;
 
-/// Share by which inferences must slow down during a run to count as slower.
+/// Minimum relative increase of latency during a run that counts as slower.
 const SLOWER: f64 = 0.05;
 
-/// What time goes into.
+/// What time is spent on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
-    /// Multiplying.
+    /// Arithmetic.
     Compute,
     /// Moving bytes.
     MemoryBandwidth,
@@ -31,20 +31,20 @@ pub enum Bound {
     SlowOps,
     /// Conversions of types and layouts.
     Conversions,
-    /// The call into the accelerator: transport, queue, wake-up.
+    /// The call into the accelerator: transport, queueing, wake-up.
     CallOverhead,
-    /// CPU work before and after the accelerator's.
+    /// CPU work before and after that of the accelerator.
     HostProcessing,
     /// Other processes on the same cores.
     Contention,
-    /// Heat: clocks or cooling hold it back.
+    /// Heat: throttled clocks or cooling.
     Heat,
     /// Time the backend does not attribute.
     Unknown,
 }
 
 impl Bound {
-    /// Words for people.
+    /// Human-readable name.
     pub fn text(self) -> &'static str {
         match self {
             Self::Compute => "computing",
@@ -64,20 +64,20 @@ impl Bound {
 /// What bounds a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bounds {
-    /// The largest part of an inference, or the external factor that determines its time; `None` if nothing stands out
-    /// or the data cannot tell.
+    /// The largest part of an inference, or the external factor that determines its time; `None` if nothing
+    /// stands out or the data does not show it.
     pub main: Option<Bound>,
-    /// Parts of an inference's time, largest first. Empty where nothing is known.
+    /// Parts of an inference's time, largest first. Empty if nothing is known.
     pub shares: Vec<Share>,
-    /// What would tell more.
+    /// What data would show more.
     pub would_tell: Vec<String>,
-    /// By row of the op table; `None` where it cannot be told.
+    /// By row of the op table; `None` if unknown.
     pub layers: Vec<Option<Bound>>,
     /// What was found.
     pub findings: Vec<Finding>,
 }
 
-/// What bounds a run; nothing is known before its first figures.
+/// Determines what bounds a run; empty before its first figures.
 pub fn bounds(store: &Store, run: &Run, roofline: &Roofline) -> Bounds {
     let layers = layers::classified(run, roofline);
     let (shares, mut would_tell) = account::account(run, &layers);
@@ -86,7 +86,7 @@ pub fn bounds(store: &Store, run: &Run, roofline: &Roofline) -> Bounds {
         || step(&blocks).is_some_and(|step| step.after_us >= step.before_us * (1.0 + SLOWER));
     let heat = conditions::heat(store, run, &blocks, slower);
     let contention = conditions::contention(store, run);
-    // CPU times measured while others used the cores describe them, not the model.
+    // CPU times measured while other processes used the cores reflect those processes, not the model.
     let crowded = contention.is_some() && run.plan.backend == Backend::Cpu;
     if crowded {
         would_tell.push("measure on an idle machine: waiting for cores hides what bounds the model".to_owned());

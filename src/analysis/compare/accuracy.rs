@@ -3,17 +3,17 @@
 use super::Side;
 use serde::Serialize;
 
-/// Minimum number of classes for an output to count as a classifier's.
+/// Numbers of classes for which an output counts as a classifier's.
 const CLASSES: std::ops::RangeInclusive<usize> = 2..=100_000;
-/// Number of classes from which agreement on the five best is meaningful.
+/// Number of classes from which top-5 agreement is meaningful.
 const CLASSES_FOR_TOP5: usize = 10;
 
 /// One output of one inference as real numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OutputValues {
-    /// Position of the input set, from 0.
+    /// Index of the input set, from 0.
     pub inference: u32,
-    /// Name, as its file is called.
+    /// Name, taken from its file.
     pub name: String,
     /// Dimensions, if the file has them.
     pub shape: Option<Vec<u64>>,
@@ -26,46 +26,46 @@ pub struct OutputValues {
 pub struct OutputAccuracy {
     /// Name of the output.
     pub name: String,
-    /// Inferences.
+    /// Number of inferences.
     pub inferences: usize,
-    /// Values of one inference.
+    /// Number of values per inference.
     pub elements: usize,
-    /// True if every value is the same.
+    /// True if all values are equal.
     pub identical: bool,
-    /// Smallest cosine similarity of an inference; `None` if one of the two is all zero.
+    /// Smallest cosine similarity of an inference; `None` if one of the two is all zeros.
     pub cosine: Option<f64>,
-    /// Signal to quantisation noise over all inferences, dB; `None` without noise or signal.
+    /// Signal-to-quantisation-noise ratio over all inferences, dB; `None` without noise or signal.
     pub sqnr_db: Option<f64>,
-    /// Largest difference of a value.
+    /// Largest absolute difference of a value.
     pub max_abs_error: f64,
-    /// Share of inferences with the same best class; `None` if the output does not look like a classifier's.
+    /// Share of inferences with the same top class; `None` if the output does not look like a classifier's.
     pub top1: Option<f64>,
-    /// Share of the reference's five best classes that are also among the five best.
+    /// Share of the reference's top five classes that are also among this run's top five.
     pub top5: Option<f64>,
 }
 
 /// Similarity of all outputs: the worst of each figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Accuracy {
-    /// True if all outputs are the same.
+    /// True if all outputs are identical.
     pub identical: bool,
     /// Smallest cosine similarity.
     pub cosine: Option<f64>,
-    /// Smallest signal to noise, dB.
+    /// Smallest signal-to-quantisation-noise ratio, dB.
     pub sqnr_db: Option<f64>,
-    /// Largest difference.
+    /// Largest absolute difference.
     pub max_abs_error: f64,
-    /// Smallest agreement on the best class.
+    /// Smallest top-1 agreement.
     pub top1: Option<f64>,
-    /// Smallest agreement on the five best classes.
+    /// Smallest top-5 agreement.
     pub top5: Option<f64>,
     /// Each output.
     pub outputs: Vec<OutputAccuracy>,
-    /// Limits of the figures, such as inputs known only by name.
+    /// Caveats about the figures, such as inputs known only by name.
     pub note: Option<String>,
 }
 
-/// Whether two runs got the same data.
+/// Whether two runs received the same data.
 ///
 /// # Errors
 /// Why they did not, or why that is unknown. `Ok` may carry a remark.
@@ -216,13 +216,14 @@ impl Agreement {
     }
 }
 
-/// One dimension with classes, all others 1. A raw file without dimensions does not show this.
+/// One dimension of classes, all others 1. A raw file without dimensions does not show this.
 fn is_classifier(output: &OutputValues) -> bool {
     let Some(shape) = &output.shape else { return false };
     shape.iter().filter(|&&size| size > 1).count() == 1 && CLASSES.contains(&output.values.len())
 }
 
-/// Part of the reference's best classes that the other has among its own. Equal values, as quantised outputs have them, count.
+/// Share of the reference's top classes that are also among the other's. Ties count, as quantised outputs
+/// have them.
 fn same_best(reference: &[f32], other: &[f32], best: usize) -> f64 {
     let mut order: Vec<usize> = (0..reference.len()).collect();
     order.sort_by(|a, b| reference[*b].total_cmp(&reference[*a]).then(a.cmp(b)));
@@ -293,7 +294,7 @@ mod tests {
             let error = accuracy(&y, &other).unwrap_err();
             assert!(error.contains(part), "{error}");
         }
-        // Another name at the same position is the same output of a converted model.
+        // A different name at the same position is the same output of a converted model.
         assert!(accuracy(&y, &[output("y_quantised", 0, &[1.0, 2.0])]).unwrap().identical);
     }
 }

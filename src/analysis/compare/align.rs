@@ -11,22 +11,22 @@ pub enum Matched {
     Name,
     /// By its type and position between ops matched by name.
     Position,
-    /// In no other run.
+    /// Matched in no other run.
     Alone,
 }
 
-/// What an op is recognised by.
+/// What identifies an op.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key<'a> {
     /// Name.
     pub name: &'a str,
     /// Type; rows without one are matched only by name.
     pub op_type: Option<&'a str>,
-    /// Multiply-accumulates, where known.
+    /// Multiply-accumulates, if known.
     pub macs: Option<u64>,
 }
 
-/// Largest table for optimally aligning a gap; beyond it the next op of the type is used.
+/// Largest table for optimally aligning a gap; beyond it, the next op of the same type is used.
 const TABLE_CELLS: usize = 1 << 20;
 /// How far ahead to search for that next op.
 const WINDOW: usize = 64;
@@ -39,7 +39,7 @@ pub fn align(rows: &[Key<'_>], ops: &[Key<'_>]) -> Vec<Option<(usize, Matched)>>
     let bare = |name: &'_ str| without_numbers(name).len();
     by_name(rows, ops, &mut found, &mut taken, whole);
     by_name(rows, ops, &mut found, &mut taken, bare);
-    // Names that cross each other bound no gap.
+    // Matched names in a different order cannot bound a gap.
     let mut anchors = rising(&found);
     anchors.push((ops.len(), rows.len()));
     let (mut op_from, mut row_from) = (0, 0);

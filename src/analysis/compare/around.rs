@@ -1,5 +1,5 @@
-//! The surroundings of a graph's executions in a user's program, absent from a benchmark: the program's own work, gaps,
-//! copies, votes, other threads.
+//! The surroundings of a graph's executions in a user's program, which a benchmark lacks: the program's own
+//! work, gaps, copies, power votes, other threads.
 
 use crate::store::{Run, Store, TappedProcess};
 use crate::text::{bytes_text, counted, duration_text};
@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 /// The surroundings of one graph's executions in a tapped program.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Around {
-    /// Inferences of its process, and the time from the start of each to the next, microseconds.
+    /// Number of inferences of its process.
     pub inferences: u64,
-    /// Time of one inference including its surroundings, microseconds.
+    /// Mean time from the start of one inference to the next, surroundings included, microseconds.
     pub inference_us: Option<f64>,
-    /// Parts of that: in QNN, between graphs of an inference, in the program.
+    /// Shares of that time: in QNN, between graphs of an inference, in the program.
     pub time_share: Option<[f64; 3]>,
     /// Mean number of graphs per inference.
     pub graphs_per_inference: Option<f64>,
@@ -21,26 +21,26 @@ pub struct Around {
     pub between_us: Option<f64>,
     /// Executions that copied at least one input.
     pub copied_executions: u64,
-    /// Bytes of inputs copied at each of them, if known.
+    /// Bytes of inputs copied per such execution, if known.
     pub copied_bytes: u64,
     /// Executions of the graph.
     pub executions: u64,
-    /// Executions beside those of other threads, and how long these take; how long those by themselves, microseconds.
+    /// Executions that overlapped with those of other threads.
     pub overlapped: u64,
-    /// Mean of those.
+    /// Mean time of overlapping executions, microseconds.
     pub overlapped_us: Option<f64>,
-    /// Mean of the others.
+    /// Mean time of the others, microseconds.
     pub alone_us: Option<f64>,
-    /// How often the graph was made.
+    /// How often the graph was created.
     pub made: u64,
-    /// Power votes cast, and the latest values.
+    /// Number of power votes.
     pub vote_count: u64,
-    /// Values of the last votes.
+    /// Values of the latest power votes.
     pub votes: BTreeMap<String, String>,
 }
 
 impl Around {
-    /// For a run of a tapped program.
+    /// From a run of a tapped program.
     pub fn of(store: &Store, run: &Run) -> Option<Self> {
         let (process, graph) = store.tapped()?.of_run(run.id)?;
         let timeline = &process.timeline;

@@ -1,8 +1,8 @@
-//! Tests a difference by the launches of two runs.
+//! Tests a difference against the launches of two runs.
 
 /// The outcome of testing a difference.
 pub(super) struct Tested {
-    /// By the launches of both runs, or why not.
+    /// The result from the launches of both runs, or why there is none.
     pub between: Result<Between, String>,
     /// Interval within the launches, if one side has only one.
     pub within: Option<[f64; 2]>,
@@ -17,18 +17,19 @@ pub(super) struct Between {
     pub by_pairs: bool,
     /// True if it exceeds the variation between launches.
     pub told: bool,
-    /// Launches needed to detect a difference as large as the observed one, if not detected.
+    /// Launches needed to detect a difference as large as the observed one, if it was not detected.
     pub launches_to_tell: Option<usize>,
 }
 
 impl Between {
-    /// The largest difference they leave possible, as a fraction.
+    /// The largest difference that the launches leave possible, as a fraction.
     pub fn up_to(&self) -> f64 {
         self.interval[0].abs().max(self.interval[1].abs())
     }
 
-    /// The same with an interval that holds the difference of the figures shown, which are of all inferences, not means over
-    /// launches. What pairs of launches show stands for itself: figures of all inferences mix the levels of launches.
+    /// Extends the interval to include the difference of the figures shown, which cover all inferences
+    /// instead of averaging over launches. Pairs of launches are left alone: figures over all inferences mix
+    /// the levels of launches.
     pub fn with(mut self, relative: f64) -> Self {
         if self.by_pairs {
             return self;

@@ -1,25 +1,26 @@
-//! Intervals for differences of latency figures.
+//! Bootstrap intervals for differences of latency figures.
 //!
-//! Consecutive latencies are correlated (clocks, caches, other load), so drawing single values would give intervals
-//! that are too narrow. Blocks of neighbours are drawn instead, from a ring (the circular block bootstrap of Politis
-//! and Romano, 1992), so that every value is equally likely. The block length follows the correlation of neighbours by
-//! the rule for first-order autoregression (Carlstein, 1986), on ranks, so that outliers do not dominate.
+//! Consecutive latencies are correlated (clocks, caches, other load), so drawing single values would give
+//! intervals that are too narrow. Blocks of neighbours are drawn instead, from a ring (the circular block
+//! bootstrap of Politis and Romano, 1992), so that every value is equally likely. The block length follows
+//! from the correlation of neighbours by the rule for first-order autoregression (Carlstein, 1986), computed
+//! on ranks so that outliers do not dominate.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-/// Resamples of each run.
+/// Resamples per run.
 pub const RESAMPLES: usize = 1_000;
 /// Minimum number of values for an interval.
 pub const MIN_VALUES: usize = 20;
-/// Values that must be expected beyond a percentile for its interval.
+/// Expected number of values beyond a percentile that its interval requires.
 const MIN_BEYOND: f64 = 5.0;
-/// Tail on each side of the 95 % interval.
+/// Probability on each side of the 95 % interval.
 const TAIL: f64 = 0.025;
 /// The same on every machine and in every release, so that comparisons are reproducible.
 const SEED: u64 = 0x716e_6e73_636f_7065;
 
-/// Figures of latencies that are resampled.
+/// Latency figures that are resampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Statistic {
     /// Median.
@@ -37,7 +38,7 @@ pub enum Statistic {
 impl Statistic {
     const ALL: [Self; 5] = [Self::P50, Self::P95, Self::P99, Self::Mean, Self::Stddev];
 
-    /// Values that an interval takes.
+    /// Values that an interval requires.
     pub fn values_needed(self) -> usize {
         let quantile = match self {
             Self::P95 => 0.95,
@@ -53,16 +54,16 @@ impl Statistic {
 /// The figures of every resample of one run.
 #[derive(Debug, Clone)]
 pub struct Resampled {
-    /// Values that were drawn from.
+    /// Number of values drawn from.
     pub values: usize,
-    /// Neighbours drawn together.
+    /// Number of neighbours drawn together.
     pub block: usize,
     own: [f64; 5],
     drawn: Vec<[f64; 5]>,
 }
 
 impl Resampled {
-    /// Draws resamples; `stream` separates the draws of one run from another's. `None` below [`MIN_VALUES`].
+    /// Draws resamples; each `stream` has its own random sequence. `None` below [`MIN_VALUES`].
     pub fn new(values: &[f64], resamples: usize, stream: u64) -> Option<Self> {
         let count = values.len();
         if count < MIN_VALUES || values.iter().any(|value| !value.is_finite()) {
@@ -97,8 +98,8 @@ impl Resampled {
     }
 }
 
-/// 95 % interval of `other / base - 1`. The figures are those of the whole runs; resamples of thinned latencies are moved to
-/// them.
+/// 95 % interval of `other / base - 1`. The figures given are those of the whole runs; resamples of thinned
+/// latencies are shifted to match them.
 pub fn relative_interval(
     statistic: Statistic,
     (base, base_figure): (&Resampled, f64),
@@ -125,18 +126,18 @@ pub fn relative_interval(
     Some([ratios[cut], ratios[ratios.len() - 1 - cut]])
 }
 
-/// Values as a ring, prepared so that the figures of a resample take few steps per value: sums come from sums of beginnings,
-/// percentiles from counts of ranks.
+/// Values as a ring, prepared so that the figures of a resample cost little per value: sums come from prefix
+/// sums, percentiles from counts of ranks.
 struct Ring {
     sorted: Vec<f64>,
-    /// Rank of each value, with a block's length of the first ones behind the last.
+    /// Rank of each value; the first block's length of them is repeated at the end.
     ranks: Vec<u32>,
-    /// Sums of the values before each, and of their squares; both less `origin`, which keeps squares small.
+    /// Prefix sums of the values and of their squares, both relative to `origin`, which keeps squares small.
     sums: Vec<(f64, f64)>,
     origin: f64,
 }
 
-/// How often each rank was drawn, and each stretch of 64 ranks.
+/// How often each rank was drawn, and each group of 64 ranks.
 struct Counts {
     ranks: Vec<u32>,
     stretches: Vec<u32>,
@@ -166,7 +167,7 @@ impl Ring {
         Self { sorted, ranks, sums, origin }
     }
 
-    /// All figures of the values in these blocks, as start and length.
+    /// All figures of the values in these blocks, given as start and length.
     fn figures(&self, blocks: impl Iterator<Item = (usize, usize)>, counts: &mut Counts) -> [f64; 5] {
         counts.ranks.fill(0);
         counts.stretches.fill(0);
@@ -186,7 +187,7 @@ impl Ring {
         [p50, p95, p99, self.origin + sum / n, variance.max(0.0).sqrt()]
     }
 
-    /// Nearest rank, as the store counts it.
+    /// Nearest rank, as in the store.
     fn percentile(&self, quantile: f64, counts: &Counts) -> f64 {
         #[expect(
             clippy::cast_possible_truncation,
@@ -212,7 +213,7 @@ impl Ring {
     }
 }
 
-/// Neighbours to draw together.
+/// Number of neighbours to draw together.
 fn block_length(ranks: &[usize]) -> usize {
     let n = ranks.len() as f64;
     let mean = (n - 1.0) / 2.0;
@@ -221,14 +222,15 @@ fn block_length(ranks: &[usize]) -> usize {
     let products: f64 = ranks.windows(2).map(|pair| deviation(pair[0]) * deviation(pair[1])).sum();
     let correlation = (products / variance).clamp(0.0, 0.98);
     let rule = ((2.0 * correlation / (1.0 - correlation * correlation)).powi(2) * n).cbrt();
-    // A few neighbours in any case: correlation may lie further away than the next value.
+    // At least a few neighbours: correlation may extend beyond the next value.
     let length = rule.max(n.powf(0.25)).min(n / 8.0);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 1 and the number of values")]
     let length = length.round() as usize;
     length.max(1)
 }
 
-/// A number below `bound`; the bias of the product is below one in a million for any series that is kept.
+/// A random number below `bound`; the bias of the product is below one in a million for any series that is
+/// kept.
 fn below(rng: &mut ChaCha8Rng, bound: usize) -> usize {
     let product = u64::from(rng.next_u32()) * bound as u64;
     usize::try_from(product >> 32).unwrap_or(0)

@@ -4,15 +4,16 @@ use super::Statistic;
 use crate::store::{LatencyStats, Launch};
 use serde::{Deserialize, Serialize};
 
-/// Latencies kept for a bootstrap; longer runs are thinned evenly.
+/// Latencies kept for the bootstrap; longer runs are thinned evenly.
 pub const SERIES_POINTS: usize = 4_000;
 
 /// Latencies, microseconds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SideLatency {
-    /// Inferences.
+    /// Number of inferences.
     pub count: u64,
-    /// Inferences that decide which percentiles are supported: those of the smallest part, where rounds were put together.
+    /// Number of inferences that decides which percentiles are supported: of the smallest part, if rounds
+    /// were combined.
     pub support: u64,
     /// Mean.
     pub mean: Option<f64>,
@@ -30,15 +31,15 @@ pub struct SideLatency {
     pub max: Option<f64>,
     /// The latencies themselves; `None` for result files from versions that did not keep them.
     pub series: Option<Series>,
-    /// Figures of each launch; for a run from before launches existed, of the whole run.
+    /// Figures per launch; of the whole run if it predates launches.
     pub launches: Vec<SideLaunch>,
 }
 
-/// Figures of one launch, microseconds. Figures its inferences do not support are absent.
+/// Figures of one launch, microseconds. Figures that its inferences do not support are absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SideLaunch {
-    /// Inferences.
+    /// Number of inferences.
     pub samples: u64,
     /// Mean.
     pub mean: Option<f64>,
@@ -55,7 +56,7 @@ pub struct SideLaunch {
 }
 
 impl SideLaunch {
-    /// Of a launch in the store.
+    /// From a launch in the store.
     fn of(launch: &Launch<'_>) -> Self {
         let figures = &launch.figures;
         let percentile = |percent| figures.percentile_us(percent);
@@ -70,7 +71,7 @@ impl SideLaunch {
         }
     }
 
-    /// A figure of it.
+    /// One of its figures, microseconds.
     pub fn value(&self, statistic: Statistic) -> Option<f64> {
         match statistic {
             Statistic::P50 => self.p50,
@@ -85,9 +86,9 @@ impl SideLaunch {
 /// Latencies in order, every `stride`-th of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Series {
-    /// 1: all of them.
+    /// 1 if all of them.
     pub stride: u64,
-    /// Microseconds, to the nanosecond.
+    /// Microseconds, with nanosecond resolution.
     pub values: Vec<f64>,
 }
 
@@ -105,7 +106,7 @@ impl Series {
         Self { stride: stride as u64, values }
     }
 
-    /// The same with at most [`SERIES_POINTS`] values, whatever its origin.
+    /// Limited to [`SERIES_POINTS`] values, whatever its origin.
     #[must_use]
     pub fn bounded(mut self) -> Self {
         let step = self.values.len().div_ceil(SERIES_POINTS).max(1);
@@ -114,7 +115,7 @@ impl Series {
         self
     }
 
-    /// The same as the store keeps latencies, for percentiles as it tells them.
+    /// The series in the store's form, so that percentiles are computed in the same way.
     fn stats(&self) -> LatencyStats {
         let mut stats = LatencyStats::default();
         for us in &self.values {
@@ -130,7 +131,7 @@ impl Series {
 }
 
 impl SideLatency {
-    /// Of a phase in the store.
+    /// From a phase in the store.
     pub fn of(stats: &LatencyStats) -> Self {
         Self {
             count: stats.count(),
@@ -156,7 +157,8 @@ impl SideLatency {
         self.launches.clone()
     }
 
-    /// The fastest inference of a typical launch: the median of theirs; `None` for fewer than two launches.
+    /// The fastest inference of a typical launch, microseconds: the median over launches; `None` for fewer
+    /// than two.
     pub fn fastest_us(&self) -> Option<f64> {
         let mut fastest: Vec<f64> = self.launches.iter().filter_map(|launch| launch.min).collect();
         fastest.sort_by(f64::total_cmp);
@@ -164,8 +166,8 @@ impl SideLatency {
         Some(f64::midpoint(fastest[last / 2], fastest[last.div_ceil(2)]))
     }
 
-    /// Any percentile; `None` if the inferences do not support it, or if it needs single latencies and none
-    /// are kept.
+    /// Any percentile, microseconds; `None` if the inferences do not support it, or if it requires individual
+    /// latencies and none were kept.
     pub fn percentile_us(&self, percent: f64) -> Option<f64> {
         if !LatencyStats::supports(self.support, percent) {
             return None;
@@ -175,11 +177,11 @@ impl SideLatency {
         known.or_else(|| self.series.as_ref()?.stats().percentile_us(percent))
     }
 
-    /// Several rounds of one plan as one distribution; `None` where one of them kept no latencies. Percentiles are those of the
-    /// latencies kept, which are all up to [`SERIES_POINTS`] of a round.
+    /// Several rounds of one plan as one distribution; `None` if any of them kept no latencies. Percentiles
+    /// are those of the latencies kept: all of a round, up to [`SERIES_POINTS`].
     pub fn pooled(parts: &[&Self]) -> Option<Self> {
         let kept: Vec<&Series> = parts.iter().map(|part| part.series.as_ref()).collect::<Option<_>>()?;
-        // Each latency represents as many of its round as one of any other round.
+        // Each latency must represent the same number of inferences in every round.
         let stride = kept.iter().map(|series| series.stride.max(1)).max()?;
         let every = |series: &Series| usize::try_from(stride / series.stride.max(1)).unwrap_or(usize::MAX).max(1);
         let values = kept.iter().flat_map(|series| series.values.iter().step_by(every(series)).copied()).collect();

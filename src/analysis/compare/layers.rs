@@ -30,12 +30,12 @@ const ACTIVATIONS: [&str; 16] = [
 pub struct LayerRow {
     /// Name of its leading op, in the first column that has it.
     pub name: String,
-    /// Type of that op; `None` for rows a backend added itself.
+    /// Type of that op; `None` for rows that a backend added itself.
     #[serde(rename = "type")]
     pub op_type: Option<String>,
-    /// Names of the ops counted with it, because a backend runs them as one.
+    /// Names of the ops that belong to it because a backend runs them as one.
     pub fused: Vec<String>,
-    /// How its ops were matched in the other columns; the least certain match.
+    /// How its ops were matched in the other columns: the least certain match.
     pub matched: Matched,
     /// One cell per column.
     pub cells: Vec<LayerCell>,
@@ -48,25 +48,25 @@ pub struct LayerRow {
 pub struct LayerCell {
     /// Names of the run's own ops; empty if it has none.
     pub ops: Vec<String>,
-    /// Share of the clean mean latency, microseconds; `None` if the run has no time.
+    /// Share of the clean mean latency, microseconds; `None` if the run has no time for it.
     pub time_us: Option<f64>,
-    /// Time minus that of the baseline.
+    /// Time minus that of the baseline, microseconds.
     pub difference_us: Option<f64>,
 }
 
-/// Orders of the layers.
+/// Sort orders of the layers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LayerSort {
     /// Largest difference first, in either direction.
     #[default]
     Difference,
-    /// What became faster first.
+    /// Largest speed-up first.
     Winners,
-    /// What became slower first.
+    /// Largest slowdown first.
     Losers,
     /// Longest time in any column first.
     Time,
-    /// As in the graph.
+    /// Graph order.
     Order,
     /// By name.
     Name,
@@ -85,7 +85,7 @@ pub struct TypeRow {
 /// Ops of one type in one run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct TypeCell {
-    /// Ops of the type.
+    /// Number of ops of the type.
     pub ops: u64,
     /// Time of the layers they lead, microseconds; `None` if the run has no times.
     pub time_us: Option<f64>,
@@ -103,7 +103,7 @@ impl LayerRow {
     }
 }
 
-/// Sorts layers; equal ones keep the graph's order.
+/// Sorts layers; ties keep the graph's order.
 pub fn sort_layers(rows: &mut [LayerRow], sort: LayerSort) {
     rows.sort_by_key(|row| row.order);
     match sort {
@@ -118,7 +118,7 @@ pub fn sort_layers(rows: &mut [LayerRow], sort: LayerSort) {
     }
 }
 
-/// An op of each column that has it.
+/// One op per column that has it.
 struct Row {
     members: Vec<Option<usize>>,
     first: usize,
@@ -225,8 +225,8 @@ fn aligned(sides: &[Side]) -> Vec<Row> {
     rows
 }
 
-/// Ops without their own time in a run that has times, and the op they run with: an activation joins the op before it,
-/// another op the activation after it (HTP reports the time of both under the activation).
+/// Ops without their own time in a run that has times, and the op each runs with: an activation joins the op
+/// before it, another op the activation after it (HTP reports the time of both under the activation).
 fn fused(side: &Side) -> Vec<(usize, usize)> {
     if side.ops.iter().all(|op| op.time_us.is_none()) {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! How two runs differ besides what is compared.
+//! How two runs differ apart from what is compared.
 
 use super::{Side, same_inputs};
 use crate::backends::settings::setting_name;
@@ -9,16 +9,17 @@ use std::collections::BTreeMap;
 /// A difference in how two runs were made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Mismatch {
-    /// Stable id: `simulated`, `same_run`, `model`, `driver`, `profiling`, `rate`, `warmup`, `inputs`, `sdk_build`, or
-    /// `setting.` and its name.
+    /// Stable id: `simulated`, `same_run`, `model`, `driver`, `profiling`, `rate`, `warmup`, `inputs`,
+    /// `sdk_build`, or `setting.` and its name.
     pub id: String,
-    /// The column, from 0; the other one is the baseline, except for `same_run`: the earlier column named in the text.
+    /// The column, from 0; the other one is the baseline, except for `same_run`, whose text names the earlier
+    /// column.
     pub column: usize,
     /// One sentence.
     pub text: String,
 }
 
-/// Differences of every column from the baseline. In text, columns are numbered from 1.
+/// Differences of every column from the baseline. The text numbers columns from 1.
 pub fn mismatches(sides: &[Side], baseline: usize) -> Vec<Mismatch> {
     let Some(base) = sides.get(baseline) else { return Vec::new() };
     let mut found = Vec::new();
@@ -88,7 +89,7 @@ fn how_measured(base: &Side, side: &Side, one: usize, two: usize, add: &mut impl
         );
         add("rate", text);
     }
-    // Other tools' files do not report their warm-up, and a program does its own.
+    // Other tools' files do not report their warm-up, and a user's program does its own.
     let is_known = |side: &Side| side.driver.traits().knows_warmup;
     if side.warmup != base.warmup && is_known(side) && is_known(base) {
         add(
@@ -96,7 +97,7 @@ fn how_measured(base: &Side, side: &Side, one: usize, two: usize, add: &mut impl
             format!("{two} warmed up with {}, {one} with {}", inferences(side.warmup), inferences(base.warmup)),
         );
     }
-    // Random data of another model differs by nature, and the other model is already reported.
+    // Random data of another model necessarily differs, and the other model is already reported.
     let random = |side: &Side| side.inputs.iter().all(|input| input.source == "random");
     let same_model = side.model_sha256 == base.model_sha256;
     if !side.inputs.is_empty()
@@ -134,7 +135,7 @@ pub fn same_settings(base: &Side, side: &Side) -> bool {
     same
 }
 
-/// Settings are compared with each other on one backend only: elsewhere they are not there.
+/// Settings are only compared between runs of the same backend; other backends do not have them.
 fn settings(base: &Side, side: &Side, one: usize, two: usize, add: &mut impl FnMut(&str, String)) {
     if base.backend != side.backend {
         return;
@@ -147,7 +148,7 @@ fn settings(base: &Side, side: &Side, one: usize, two: usize, add: &mut impl FnM
     let names: std::collections::BTreeSet<&String> = own.keys().chain(other.keys()).collect();
     for name in names {
         let (own, other) = (own.get(name), other.get(name));
-        // A run without it had no threads to spread; one with placement left to the system says so.
+        // A run without it had no threads to spread; one whose placement is left to the system says so.
         let unspread = name == "pin" && [own, other].iter().all(|value| value.is_none_or(|value| value == "spread"));
         if own != other && !unspread {
             let word = |value: Option<&String>| value.map_or("not set", String::as_str).to_owned();

@@ -1,5 +1,5 @@
-//! Runs side by side: figures with intervals, layers, and what sets the runs apart. Pure functions; a [`Side`] is made of a
-//! run in the store, or by `report::comparison` of a result file.
+//! Runs side by side: figures with intervals, layers, and how the runs differ. Pure functions; a [`Side`] is
+//! built from a run in the store, or by `report::comparison` from a result file.
 
 mod accuracy;
 mod align;
@@ -32,10 +32,10 @@ pub use side::{Side, SideCounter, SideFailure, SideOp, SideSetting, counters, pr
 use serde::Serialize;
 use std::borrow::Cow;
 
-/// What a comparison is requested.
+/// Options of a comparison.
 #[derive(Debug, Clone, Default)]
 pub struct CompareOptions {
-    /// The baseline column; `None`: the first with latencies.
+    /// The baseline column; `None` for the first with latencies.
     pub baseline: Option<usize>,
     /// Order of the layers.
     pub sort: LayerSort,
@@ -62,22 +62,22 @@ pub struct Comparison {
     pub baseline: usize,
     /// Figures.
     pub rows: Vec<Row>,
-    /// Layers in the order asked for.
+    /// Layers in the requested order.
     pub layers: Vec<LayerRow>,
     /// Totals by op type.
     pub op_types: Vec<TypeRow>,
     /// Ops that backends refused.
     pub refused: Vec<RefusedOp>,
-    /// How the runs differ besides what is compared.
+    /// How the runs differ apart from what is compared.
     pub mismatches: Vec<Mismatch>,
-    /// Latencies drawn together in the bootstrap, per column.
+    /// Number of latencies drawn together in the bootstrap, per column.
     pub blocks: Vec<Option<usize>>,
-    /// True if latencies are those of the inferences alone, because the runs' schedules differ.
+    /// True if latencies exclude queueing delay because the runs' schedules differ.
     pub alone: bool,
 }
 
-/// The runs with comparable latencies: if their schedules differ, those of the inferences alone. Latencies from planned
-/// starts reflect the schedule as much as the model.
+/// The runs with comparable latencies: if their schedules differ, those of the inferences alone. Latencies
+/// from planned starts reflect the schedule as much as the model.
 pub fn on_common_ground(sides: &[Side]) -> Cow<'_, [Side]> {
     if !schedules_differ(sides) {
         return Cow::Borrowed(sides);
@@ -86,14 +86,14 @@ pub fn on_common_ground(sides: &[Side]) -> Cow<'_, [Side]> {
     Cow::Owned(sides.iter().map(alone).collect())
 }
 
-/// True if not all runs with figures had the same pacing.
+/// True if the runs with figures were not all paced in the same way.
 pub fn schedules_differ(sides: &[Side]) -> bool {
     let mut rates = sides.iter().filter(|side| side.is_measured()).map(|side| side.mode.rate_hz);
     rates.next().is_some_and(|first| rates.any(|rate| rate != first))
 }
 
-/// Resamples of each run's latencies; streams follow the columns, so that the same columns give the same intervals. Where all
-/// runs have several launches, these tell, and nothing is drawn.
+/// Resamples of each run's latencies. Streams follow the columns, so that the same columns give the same
+/// intervals. If all runs have several launches, these decide, and nothing is drawn.
 fn resampled(sides: &[Side]) -> Vec<Option<Resampled>> {
     let one = |side: &Side| side.latency.as_ref().is_some_and(|latency| latency.launches.len() < 2);
     if !sides.iter().any(one) {

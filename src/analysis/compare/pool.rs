@@ -1,4 +1,4 @@
-//! Combines equal runs into one, as its launches.
+//! Combines equal runs into one whose launches they become.
 
 use super::{Side, SideLatency, mismatches};
 use crate::event::Member;
@@ -6,7 +6,7 @@ use crate::event::Member;
 /// Name for alternating runs.
 const ROUNDS: &str = "rounds";
 
-/// Why two runs are not equal; `Ok` if their launches can be counted together.
+/// Why two runs are not equal; `Ok` if their launches can be combined.
 ///
 /// # Errors
 /// The first difference, as a continuation of "the runs differ:".
@@ -33,23 +33,25 @@ pub fn same_thing(base: &Side, side: &Side) -> Result<(), String> {
     }
 }
 
-/// Rounds of one plan (`--interleave`) as launches of one side each; other sides stay as they are. Rounds that kept no
-/// latencies stay apart.
+/// Combines the rounds of each plan (`--interleave`) into launches of one side; other sides stay as they are.
+/// Rounds that kept no latencies stay separate.
 pub fn pool_rounds(sides: &[Side]) -> Vec<Side> {
     pool_rounds_of(sides).0
 }
 
-/// The same, with the places of the sides that each of them is.
+/// Likewise, with the indices of the sides that each result is made of.
 pub fn pool_rounds_of(sides: &[Side]) -> (Vec<Side>, Vec<Vec<usize>>) {
     let rounds = families(sides, |side| side.mode.repeat);
     join(sides, &rounds, ROUNDS)
 }
 
-/// Runs that are the same thing under the same conditions as launches of one side each, in the order of the first of each.
+/// Combines runs of the same thing under the same conditions into launches of one side, in the order of each
+/// group's first run.
 pub fn pool_same(sides: &[Side]) -> Vec<Side> {
     let mut families: Vec<Vec<usize>> = Vec::new();
     for (at, side) in sides.iter().enumerate() {
-        // With all of them: what agrees with the first one may still be the same run as the second.
+        // Checked against all of them: a side that agrees with the first may still be the same run as the
+        // second.
         let same = |family: &&mut Vec<usize>| family.iter().all(|known| same_thing(&sides[*known], side).is_ok());
         match families.iter_mut().find(same) {
             Some(family) => family.push(at),
@@ -82,7 +84,8 @@ fn join(sides: &[Side], families: &[Vec<usize>], what: &str) -> (Vec<Side>, Vec<
     (joined, members)
 }
 
-/// Runs of one file that belong together, by what `member` says of each; an index that does not go up begins a family again.
+/// Groups of runs in one file, by what `member` returns for each; an index that does not increase starts a
+/// new group.
 pub fn families(sides: &[Side], member: impl Fn(&Side) -> Option<Member>) -> Vec<Vec<usize>> {
     let mut open: Vec<(Member, Vec<usize>)> = Vec::new();
     for (at, side) in sides.iter().enumerate() {
@@ -105,8 +108,8 @@ pub fn families(sides: &[Side], member: impl Fn(&Side) -> Option<Member>) -> Vec
     open.into_iter().map(|(_, runs)| runs).collect()
 }
 
-/// Some runs (`what` they are called) as one. Those that failed count for nothing, unless all did: then it is the first. `None` where latencies were
-/// not kept.
+/// Combines some runs (called `what`) into one. Failed runs are ignored unless all failed, in which case the
+/// first one is used. `None` if latencies were not kept.
 pub fn together(sides: &[Side], family: &[usize], what: &str) -> Option<Side> {
     let done: Vec<usize> =
         family.iter().copied().filter(|at| sides[*at].failure.is_none() && sides[*at].is_measured()).collect();
@@ -139,7 +142,7 @@ pub fn together(sides: &[Side], family: &[usize], what: &str) -> Option<Side> {
         memory_peak: most(|side| side.memory_peak),
         energy_mj: mean(|side| side.energy_mj),
         power_w: mean(|side| side.power_w),
-        // What is around each is its own.
+        // Each run has its own surroundings.
         around: None,
         crowded: runs.iter().find_map(|run| run.crowded.clone()),
         together: Some(format!("{} {what} together", runs.len())),

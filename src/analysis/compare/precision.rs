@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub enum Arithmetic {
     /// Fixed point of at most 8 bits.
     Int8,
-    /// Fixed point, some of it of 16 bits.
+    /// Fixed point, some of it 16-bit.
     Int16,
     /// Fixed point and float.
     Mixed,
@@ -21,7 +21,7 @@ pub enum Arithmetic {
 }
 
 impl Arithmetic {
-    /// Words for people.
+    /// Human-readable name.
     pub fn label(self) -> &'static str {
         match self {
             Self::Int8 => "8-bit fixed point",
@@ -33,12 +33,12 @@ impl Arithmetic {
     }
 }
 
-/// Facts of a graph.
+/// Facts about a graph.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GraphFacts {
-    /// Ops.
+    /// Number of ops.
     pub ops: usize,
-    /// Multiply-accumulates whose count is known.
+    /// Multiply-accumulates, of the ops whose count is known.
     pub macs: u64,
     /// Bytes of all constants.
     pub parameter_bytes: u64,
@@ -46,15 +46,15 @@ pub struct GraphFacts {
     pub largest_activation_bytes: u64,
     /// Arithmetic of the activations.
     pub arithmetic: Arithmetic,
-    /// Largest rank of a tensor.
+    /// Highest rank of a tensor.
     pub rank: usize,
-    /// Ops that only move or convert data.
+    /// Number of ops that only move or convert data.
     pub movers: usize,
 }
 
 impl GraphFacts {
-    /// For a run's graph; `None` if none was composed or its ops are unknown. Other tools' files name ops and
-    /// their types, but no tensors.
+    /// From a run's graph; `None` if none was composed or its ops are unknown. Other tools' files name ops
+    /// and their types, but no tensors.
     pub fn of_run(run: &Run) -> Option<Self> {
         run.graph().filter(|_| run.plan.mode.origin.is_none()).filter(|graph| !graph.ops.is_empty()).map(graph_facts)
     }
@@ -76,7 +76,7 @@ const MOVERS: [&str; 12] = [
     "DepthToSpace",
 ];
 
-/// Reads the facts off a graph.
+/// Reads the facts from a graph.
 pub fn graph_facts(graph: &Graph) -> GraphFacts {
     let activations = || {
         let tensors = graph.ops.iter().flat_map(|op| op.outputs.iter()).chain(&graph.inputs);
@@ -86,7 +86,7 @@ pub fn graph_facts(graph: &Graph) -> GraphFacts {
     let fixed = count(&|tensor| tensor.dtype.is_fixed_point());
     let wide = count(&|tensor| tensor.dtype.is_fixed_point() && tensor.dtype.bits().is_some_and(|bits| bits > 8));
     let float = count(&|tensor| tensor.dtype.is_float());
-    // Float inputs and outputs of a quantised graph are its edges, not its arithmetic.
+    // Float inputs and outputs of a quantised graph are its interface, not its arithmetic.
     let edges = graph.inputs.iter().chain(&graph.outputs).filter(|tensor| tensor.dtype.is_float()).count();
     let arithmetic = match (fixed, float) {
         (0, 0) => Arithmetic::Other,

@@ -7,7 +7,7 @@ use super::{Side, resampled, schedules_differ};
 use crate::event::{Stage, TruthMetric};
 use serde::Serialize;
 
-/// Untested values that differ by at most this are not ranked.
+/// Untested values that differ by at most this fraction are not ranked.
 const ALIKE: f64 = 0.01;
 
 /// Which direction is better.
@@ -22,7 +22,7 @@ pub enum Better {
     Neither,
 }
 
-/// What a difference comes to.
+/// The verdict on a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DifferenceVerdict {
@@ -30,11 +30,12 @@ pub enum DifferenceVerdict {
     Better,
     /// Worse than the baseline, beyond the variation between launches.
     Worse,
-    /// Within the variation between launches: not told apart.
+    /// Within the variation between launches: not distinguishable.
     WithinNoise,
-    /// Not tested, so the variation between launches is unknown: there is one launch, or the figure is measured once.
+    /// Not tested, so the variation between launches is unknown: there is one launch, or the figure is
+    /// measured only once.
     Unknown,
-    /// One of the two is simulated, so that the difference says nothing about hardware.
+    /// One of the two is simulated, so the difference says nothing about hardware.
     NotComparable,
 }
 
@@ -45,27 +46,28 @@ pub struct Difference {
     pub absolute: f64,
     /// The same as a fraction of the baseline's value; `None` if that is not above 0.
     pub relative: Option<f64>,
-    /// The relative difference that the launches of both show: the middle of their pairs, or of their means where they are few.
+    /// The relative difference shown by the launches of both: the median over their pairs, or that of their
+    /// means if there are few.
     pub of_launches: Option<f64>,
     /// Its 95 % interval.
     pub ci95: Option<[f64; 2]>,
-    /// What it comes to.
+    /// The verdict on it.
     pub verdict: DifferenceVerdict,
     /// Why there is no interval.
     pub no_interval: Option<String>,
-    /// Where one of the two has one launch: the interval within these launches, from resampled latencies. What differs between
-    /// launches is not in it.
+    /// If one of the two has one launch: the interval within these launches, from resampled latencies. It
+    /// does not include the variation between launches.
     pub within_ci95: Option<[f64; 2]>,
-    /// If not told apart: the largest difference the launches leave possible, as a fraction.
+    /// If not distinguishable: the largest difference that the launches leave possible, as a fraction.
     pub up_to: Option<f64>,
-    /// If not told apart: launches per side that would find the observed difference nine times in ten; `None` if more
-    /// than a hundred.
+    /// If not distinguishable: launches per side that would detect the observed difference nine times in ten;
+    /// `None` if more than a hundred.
     pub launches_to_tell: Option<usize>,
 }
 
 impl Difference {
-    /// The relative difference to show: that of the figures, unless launches show another one. Those fall on levels then, which
-    /// figures of all inferences mix.
+    /// The relative difference to show: that of the figures, unless launches show a different one. In that
+    /// case launches fall on levels, which figures over all inferences mix.
     pub fn shown(&self) -> Option<f64> {
         let relative = self.relative?;
         let mixed = self.ci95.is_some_and(|[low, high]| relative < low || high < relative);
@@ -78,9 +80,9 @@ impl Difference {
 pub struct Cell {
     /// The value in the row's unit; `None` if not measured.
     pub value: Option<f64>,
-    /// True for the best of the row, and for those indistinguishable from it.
+    /// True for the best of the row, and for any indistinguishable from it.
     pub best: bool,
-    /// Difference from the baseline; `None` for the baseline itself and if one of the two is missing.
+    /// Difference from the baseline; `None` for the baseline itself, and if one of the two is missing.
     pub difference: Option<Difference>,
 }
 
@@ -89,7 +91,7 @@ pub struct Cell {
 pub struct Row {
     /// Stable id: `p50_us`, `memory_peak_bytes`, `counter.host.cpu.busy`.
     pub id: String,
-    /// Words for people.
+    /// Human-readable name.
     pub label: String,
     /// Unit: `us`, `bytes`, `ips`, `%`, `mJ`, `W`, `dB`, `MHz`, `°C`, or empty.
     pub unit: String,
@@ -110,7 +112,7 @@ pub(super) enum Test {
     Fastest,
     /// Not at all, for this reason.
     None(&'static str),
-    /// Not at all: it is computed from saved outputs, which a simulator produces like a device.
+    /// Not at all: it is computed from saved outputs, which a simulator produces just as a device does.
     Exact,
 }
 
@@ -164,8 +166,8 @@ pub fn figure(id: &str, side: &Side) -> Option<f64> {
     FIGURES.iter().find(|figure| figure.0 == id).and_then(|figure| figure.5(side))
 }
 
-/// How every run differs from the run `from` in one figure, as a row of that id tells it of the baseline. `None` for that run
-/// itself, and where one of the two lacks the figure.
+/// How every run differs from the run `from` in one figure, as a row with that id compares runs with the
+/// baseline. `None` for that run itself, and if one of the two lacks the figure.
 pub fn differences(id: &str, sides: &[Side], from: usize) -> Vec<Option<Difference>> {
     let Some(&(_, _, _, better, test, figure)) = FIGURES.iter().find(|figure| figure.0 == id) else {
         return vec![None; sides.len()];
@@ -181,7 +183,7 @@ pub fn differences(id: &str, sides: &[Side], from: usize) -> Vec<Option<Differen
 pub struct Rows<'a> {
     /// The runs.
     pub sides: &'a [Side],
-    /// Column that differences are taken from.
+    /// Column that the others are compared with.
     pub baseline: usize,
     /// Resamples of each run's latencies.
     pub resampled: Vec<Option<Resampled>>,
@@ -209,7 +211,7 @@ impl Rows<'_> {
         rows
     }
 
-    /// Outputs against known correct ones, the worst output of each run.
+    /// Outputs compared with known correct ones, the worst output of each run.
     fn truth(&self) -> Vec<Row> {
         let row = |metric: TruthMetric| {
             let factor = if metric.is_share() { 100.0 } else { 1.0 };
@@ -262,9 +264,9 @@ impl Rows<'_> {
         Some(Row { id: id.to_owned(), label: label.to_owned(), unit: unit.to_owned(), better, cells })
     }
 
-    /// Simulated runs win nothing by times or memory as long as a real one is there; where all are alike, none is best.
+    /// Simulated runs cannot win on time or memory if there is a real one; if all are alike, none is best.
     fn mark_best(&self, better: Better, test: Test, values: &[Option<f64>], cells: &mut [Cell]) {
-        // A paced run's throughput is its schedule's.
+        // A paced run's throughput is that of its schedule.
         if matches!(test, Test::Throughput) && schedules_differ(self.sides) {
             return;
         }
@@ -282,7 +284,8 @@ impl Rows<'_> {
             Better::Neither => None,
         };
         let Some(&(mut best, mut value)) = best.filter(|_| known.len() > 1) else { return };
-        // Where figures of all inferences mix the levels of launches, launches may show another one to be better.
+        // If figures over all inferences mix the levels of launches, the launches may show a different one to
+        // be better.
         let surpasses = |own: usize, best: usize| {
             self.difference(better, test, values, best, own)
                 .is_some_and(|found| found.verdict == DifferenceVerdict::Better)

@@ -27,7 +27,7 @@ pub struct Side {
     pub device_model: Option<String>,
     /// True if the hardware was only emulated.
     pub simulated: bool,
-    /// What made the inferences.
+    /// What ran the inferences.
     pub driver: Driver,
     /// Profiling level of the latencies.
     pub clean_level: ProfilingLevel,
@@ -39,9 +39,9 @@ pub struct Side {
     pub build_id: Option<String>,
     /// Settings and their outcomes.
     pub settings: Vec<SideSetting>,
-    /// How it measured.
+    /// How it was measured.
     pub mode: Mode,
-    /// Warm-up inferences of a launch.
+    /// Warm-up inferences per launch.
     pub warmup: u64,
     /// Seed of random input data.
     pub seed: Option<u64>,
@@ -49,19 +49,19 @@ pub struct Side {
     pub inputs: Vec<TensorData>,
     /// Why it failed.
     pub failure: Option<SideFailure>,
-    /// Times of its stages, microseconds.
+    /// Durations of its stages, microseconds.
     pub stages_us: Vec<(Stage, f64)>,
     /// First inference, microseconds.
     pub first_us: Option<f64>,
     /// Latency of the clean phase, from the planned starts if paced.
     pub latency: Option<SideLatency>,
-    /// Time of the inferences alone, if the run was paced.
+    /// Execution time of the inferences alone, if the run was paced.
     pub service: Option<SideLatency>,
     /// Inferences per second.
     pub throughput_ips: Option<f64>,
-    /// Highest resident set, bytes.
+    /// Peak resident set, bytes.
     pub memory_peak: Option<f64>,
-    /// Growth of the resident set by loading, bytes.
+    /// Growth of the resident set during loading, bytes.
     pub memory_delta: Option<f64>,
     /// CPU use, per cent of one core.
     pub cpu_percent: Option<f64>,
@@ -81,13 +81,13 @@ pub struct Side {
     pub judged: Option<OutputsJudged>,
     /// The properties of the graph, if known.
     pub facts: Option<GraphFacts>,
-    /// The surroundings of its inferences, if a user's program makes them.
+    /// The surroundings of its inferences, if a user's program runs them.
     pub around: Option<Around>,
-    /// Other processes' share of the CPU the run needed, if large.
+    /// Other processes' share of the CPU that the run needed, if large.
     pub crowded: Option<String>,
     /// How several runs were combined into this one, if so.
     pub together: Option<String>,
-    /// What is missing of it and why.
+    /// What is missing from it, and why.
     pub notes: Vec<String>,
 }
 
@@ -130,7 +130,7 @@ pub struct SideCounter {
     pub min: f64,
     /// Largest.
     pub max: f64,
-    /// Readings.
+    /// Number of readings.
     pub samples: u64,
 }
 
@@ -150,7 +150,7 @@ pub struct SideOp {
 }
 
 impl Side {
-    /// A run in the store, possibly still active.
+    /// From a run in the store, which may still be active.
     pub fn of(store: &Store, run: &Run) -> Self {
         let device = store.device(&run.plan.device);
         let energy = energy(store, run).ok();
@@ -202,7 +202,7 @@ impl Side {
         }
     }
 
-    /// The same for a run whose stream has ended: one without an end has failed.
+    /// From a run whose stream has ended: without an end event, it failed.
     pub fn of_ended(store: &Store, run: &Run) -> Self {
         let mut side = Self::of(store, run);
         if !run.is_ended() && side.failure.is_none() {
@@ -222,7 +222,7 @@ impl Side {
         format!("{}{}", self.backend, if self.simulated { " [simulated]" } else { "" })
     }
 
-    /// Its file, without the number of its run; empty for the live session.
+    /// Its file without the run number; empty for the live session.
     pub fn file(&self) -> &str {
         match self.origin.rsplit_once('#') {
             Some((file, run)) if run.parse::<usize>().is_ok() => file,
@@ -256,7 +256,7 @@ fn failure(run: &Run) -> Option<SideFailure> {
     }
 }
 
-/// The op that a failure's message names: the runner words it so when a backend refuses an op.
+/// The op named in a failure's message: the runner uses this wording when a backend refuses an op.
 pub fn refused_op(message: &str) -> Option<String> {
     let rest = message.strip_prefix("op `")?;
     let (name, rest) = rest.split_once("` (")?;

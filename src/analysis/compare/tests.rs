@@ -1,4 +1,4 @@
-//! Runs made up with known differences.
+//! Made-up runs with known differences.
 
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "made-up figures")]
 
@@ -13,7 +13,7 @@ use super::*;
 use crate::backends::{Backend, ProfilingLevel};
 use crate::event::{Driver, Stage, TensorData};
 
-/// A generator of even numbers in 0..1 that is the same everywhere.
+/// A generator of uniform numbers in 0..1, the same on every platform.
 pub struct Draws(u64);
 
 impl Draws {
@@ -29,13 +29,13 @@ impl Draws {
         (z ^ (z >> 31)) as f64 / u64::MAX as f64
     }
 
-    /// Nearly normal, mean 0, deviation 1.
+    /// Nearly normal: mean 0, standard deviation 1.
     pub fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.even()).sum::<f64>() - 6.0
     }
 }
 
-/// Latencies around `mean_us` with 5 % noise; each takes `correlation` of the deviation before it.
+/// Latencies around `mean_us` with 5 % noise; each takes over `correlation` of the previous one's deviation.
 pub fn latencies(seed: u64, count: usize, mean_us: f64, correlation: f64) -> Vec<f64> {
     let mut draws = Draws::new(seed);
     let mut deviation = draws.normal();

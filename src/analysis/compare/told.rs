@@ -6,10 +6,10 @@ use super::rows::{Rows, Test};
 use super::{Side, SideLatency, SideLaunch};
 use crate::analysis::launches::{self, InTime};
 
-/// Share of the time inferences must fill for their mean to represent the throughput.
+/// Share of the time that inferences must fill for their mean to represent the throughput.
 const BUSY_SHARE: f64 = 0.9;
 
-/// Maximum spread of the middle half of launches if other processes kept the CPU busy, as a factor.
+/// Maximum ratio of the upper to the lower quartile of launches if other processes kept the CPU busy.
 const SCATTER: f64 = 1.2;
 
 impl Rows<'_> {
@@ -60,7 +60,7 @@ impl Rows<'_> {
     fn in_time(&self, base: usize, column: usize, with_figure: [usize; 2]) -> InTime {
         let [one, two] = [base, column].map(|column| &self.sides[column]);
         let made = |side: &Side| side.latency.as_ref().map_or(0, |latency| latency.launches.len());
-        // The seed of their order is the moment when the runs were requested.
+        // The seed of their order is the time when the runs were requested.
         let seeds = [one, two].map(|side| side.mode.launches.seed);
         let same_order = seeds[0] != 0 && seeds[0] == seeds[1] && one.device == two.device;
         // A launch without the figure would shift all later ones.
@@ -99,8 +99,8 @@ impl Rows<'_> {
         Ok(Between { interval, relative, by_pairs, told, launches_to_tell })
     }
 
-    /// Launches that differ because of other processes change from one minute to the next, so a run's launches do not
-    /// measure that variation; without other load, or on one core, they do.
+    /// Launches that differ because of other processes change from one minute to the next, so a run's
+    /// launches do not measure that variation; without other load, or on one core, they do.
     fn held_up(&self, column: usize, values: &[f64]) -> Result<(), String> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -151,10 +151,10 @@ impl Rows<'_> {
         relative_interval(statistic, (one, figures.0), (two, figures.1)).filter(|_| enough)
     }
 
-    /// The mean of a run whose inferences follow each other at once.
+    /// The mean of a run whose inferences follow each other immediately.
     fn busy_mean(&self, column: usize) -> Option<f64> {
         let side: &Side = &self.sides[column];
-        // A queue that grows fills the time, too.
+        // A growing queue also fills the time.
         if side.mode.rate_hz.is_some() {
             return None;
         }
@@ -162,7 +162,8 @@ impl Rows<'_> {
         (mean * side.throughput_ips? / 1e6 >= BUSY_SHARE).then_some(mean)
     }
 
-    /// One is time per inference, the other inferences per second: the ratio is inverted and shifted to the figures'.
+    /// One is time per inference, the other inferences per second: the ratio is inverted and shifted to that
+    /// of the figures.
     fn turned(&self, base: usize, column: usize, (from, to): (f64, f64), [low, high]: [f64; 2]) -> Option<[f64; 2]> {
         let scale = (to / from) * (self.busy_mean(column)? / self.busy_mean(base)?);
         let interval = [scale / (1.0 + high) - 1.0, scale / (1.0 + low) - 1.0];

@@ -7,23 +7,24 @@ use crate::store::{LatencyStats, Launch, Percentile};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// How the launches of a run differ, and the consequences for its figures.
+/// How the launches of a run differ, and what follows for its figures.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BetweenLaunches {
     /// Launches with a median.
     pub launches: usize,
     /// Largest launch median relative to the smallest, per cent.
     pub spread_percent: f64,
-    /// Standard deviation of the launches' medians, per cent of their middle.
+    /// Standard deviation of the launch medians, per cent of their geometric mean.
     pub deviation_percent: f64,
     /// Share of the variance of single latencies that lies between launches, 0 to 1; `None` if latencies do not vary.
     pub variance_share: Option<f64>,
-    /// Half of the 95 % interval of the median from all launches, per cent of it.
+    /// Half of the median's 95 % interval over all launches, per cent of the median.
     pub known_to_percent: f64,
-    /// 95 % intervals from all launches, microseconds: of `mean`, and of `p50`, `p90`, `p95` and `p99` where at least two
-    /// launches support them.
+    /// 95 % intervals over all launches, microseconds: of `mean`, and of `p50`, `p90`, `p95` and `p99` if at
+    /// least two launches support them.
     pub ci95: BTreeMap<&'static str, [f64; 2]>,
-    /// The smallest difference to another run of as many launches that would be found nine times in ten, per cent.
+    /// The smallest difference from another run of as many launches that would be detected nine times in ten,
+    /// per cent.
     pub tells_percent: Option<f64>,
     /// The same for a run that alternates with this one.
     pub tells_in_turns_percent: Option<f64>,
@@ -39,7 +40,7 @@ const FIGURES: [Figure; 5] = [
     ("p99", |launch| launch.figures.percentile_us(99.0)),
 ];
 
-/// The variation between the launches of a phase; `None` unless two of them have a median.
+/// The variation between the launches of a phase; `None` unless at least two of them have a median.
 pub fn between_launches(stats: &LatencyStats) -> Option<BetweenLaunches> {
     let launches = stats.launches();
     let values = |of: fn(&Launch<'_>) -> Option<f64>| -> Vec<f64> { launches.iter().filter_map(of).collect() };
@@ -59,8 +60,8 @@ pub fn between_launches(stats: &LatencyStats) -> Option<BetweenLaunches> {
     })
 }
 
-/// A percentile with the 95 % interval that its launches give where at least two of them support it, else the one within the
-/// only launch.
+/// A percentile with the 95 % interval over its launches if at least two of them support it, else with the
+/// interval within the only launch.
 pub fn percentile(stats: &LatencyStats, percent: f64) -> Percentile {
     let whole = stats.percentile(percent);
     let values: Vec<f64> = stats.launches().iter().filter_map(|launch| launch.figures.percentile_us(percent)).collect();
@@ -73,7 +74,7 @@ pub fn percentile(stats: &LatencyStats, percent: f64) -> Percentile {
     }
 }
 
-/// The between-launch part of a one-way analysis of variance with random effects.
+/// The between-launch component of a one-way analysis of variance with random effects.
 fn variance_share(launches: &[Launch<'_>]) -> Option<f64> {
     let groups: Vec<(f64, f64, f64)> = launches
         .iter()
@@ -87,7 +88,7 @@ fn variance_share(launches: &[Launch<'_>]) -> Option<f64> {
     let mean = groups.iter().map(|(n, own, _)| n * own).sum::<f64>() / all;
     let between = groups.iter().map(|(n, own, _)| n * (own - mean).powi(2)).sum::<f64>() / (count - 1.0);
     let within = groups.iter().map(|(n, _, deviation)| (n - 1.0) * deviation.powi(2)).sum::<f64>() / (all - count);
-    // Inferences of a launch, for launches of unlike length.
+    // Effective number of inferences per launch, for launches of unequal length.
     let usual = (all - groups.iter().map(|(n, ..)| n * n).sum::<f64>() / all) / (count - 1.0);
     let of_launches = ((between - within) / usual).max(0.0);
     let whole = of_launches + within;
@@ -129,7 +130,7 @@ mod tests {
     fn launches_that_agree_hold_none_of_it_and_one_launch_says_nothing() {
         let seen = between_launches(&stats(&[1000.0; 6])).unwrap();
         assert!(seen.variance_share.unwrap() < 0.02 && seen.tells_in_turns_percent.unwrap() < 2.0, "{seen:?}");
-        // Equal runs differ by more than these launches.
+        // Equal runs differ by more than these launches do.
         assert!((3.5..5.0).contains(&seen.tells_percent.unwrap()), "{seen:?}");
         assert!(seen.known_to_percent < 1.0);
         assert_eq!(between_launches(&stats(&[1000.0])), None);

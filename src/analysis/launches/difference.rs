@@ -1,4 +1,4 @@
-//! Two sides with several launches each.
+//! Comparison of two sides with several launches each.
 
 use super::paired::Paired;
 use super::ranks::{Ranks, are_separate};
@@ -9,17 +9,19 @@ use crate::store::between_ranks;
 /// Maximum number of launches considered on one side per launch of the other.
 const UNEQUAL: usize = 2;
 
-/// What equal runs differ by though the launches of each agree, as a logarithm: clocks, memory and neighbours change from minute to
-/// minute. Measured with `scripts/aa.sh` on an idle two-core machine: medians of 927 to 977 us among eight runs whose launches
-/// lay within 2 %. A smaller difference of two runs says nothing about what was changed between them.
+/// How much equal runs differ although the launches of each agree, as a logarithm: clocks, memory and
+/// neighbours change from minute to minute. Measured with `scripts/aa.sh` on an idle two-core machine:
+/// medians of 927 to 977 us among eight runs whose launches lay within 2 %. A smaller difference between two
+/// runs says nothing about what was changed between them.
 const BETWEEN_RUNS: f64 = 0.035;
 
-/// The same where launches disagree, as a part of what their middle half differs by.
+/// The same if launches disagree, as a fraction of their interquartile range.
 const BETWEEN_LEVELS: f64 = 0.4;
 
-/// How far the middle half of launches lies apart, as a logarithm, where they meet levels: a factor of 1.2. Which levels, and how often,
-/// changes from one minute to the next. Measured with `scripts/aa.sh` where launches of one model took 1.4 to 3.4 ms: the medians of
-/// eight equal runs with 60 launches each lay between 1.6 and 2.7 ms, and ranks set 14 of 28 pairs apart.
+/// Interquartile range of launches, as a logarithm, above which they fall on distinct levels: a factor of
+/// 1.2. Which levels, and how often, changes from one minute to the next. Measured with `scripts/aa.sh` where
+/// launches of one model took 1.4 to 3.4 ms: the medians of eight equal runs with 60 launches each lay
+/// between 1.6 and 2.7 ms, and ranks set 14 of 28 pairs apart.
 const RESTLESS: f64 = 0.182;
 
 /// True if launches of one run say nothing about another run's at another time, except that both stay within their
@@ -33,7 +35,7 @@ pub fn between_runs(sides: &[&[f64]]) -> f64 {
     sides.iter().map(|side| BETWEEN_LEVELS * middle_half(side)).fold(BETWEEN_RUNS, f64::max)
 }
 
-/// From the first to the third quartile of the logarithms; 0 for fewer than two.
+/// Interquartile range of the logarithms; 0 for fewer than two values.
 fn middle_half(values: &[f64]) -> f64 {
     let mut logs = logs(values);
     logs.sort_by(f64::total_cmp);
@@ -61,20 +63,20 @@ pub enum InTime {
 /// The difference between two sides.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Difference {
-    /// Other side divided by the first one, less 1: the middle of all pairs of launches, or of the geometric means where launches are
-    /// too few for that.
+    /// Other side divided by the first, less 1: the median over all pairs of launches, or the ratio of the
+    /// geometric means if there are too few launches for that.
     pub relative: f64,
-    /// Its 95 % interval; it contains 0 exactly if the sides are not told apart.
+    /// Its 95 % interval; it contains 0 if and only if the sides are not told apart.
     pub interval: [f64; 2],
     /// True if the difference exceeds the variation between launches.
     pub told: bool,
-    /// Pairs of launches were compared, so that figures of all inferences may differ by more or less: they mix the levels that
-    /// launches fall on.
+    /// True if pairs of launches were compared. Figures over all inferences may then differ by more or less,
+    /// since they mix the levels that launches fall on.
     pub by_pairs: bool,
 }
 
 impl Difference {
-    /// From the scale of logarithms; sides that differ do so only where the interval leaves out 0.
+    /// From the scale of logarithms; sides that differ do so only if the interval excludes 0.
     fn of(apart: f64, [low, high]: [f64; 2], differs: bool, by_pairs: bool) -> Self {
         let told = differs && (low > 0.0 || high < 0.0);
         let [low, high] = [low.exp_m1(), high.exp_m1()];
@@ -90,12 +92,14 @@ impl Difference {
 
 /// Compares a figure of two sides by its value in each launch; `None` unless both have at least two.
 ///
-/// Ranks decide if there are enough launches: they are valid for any distribution, including two levels. With few
-/// (three against three) it is Welch's test of the logarithms, and launches must not overlap: that test assumes normal
-/// launches, and three that met one of two levels by chance have no spread at all.
+/// Ranks decide if there are enough launches: they are valid for any distribution, including two levels. With
+/// few launches (three against three) it is Welch's test of the logarithms, and launches must not overlap:
+/// that test assumes normally distributed launches, and three that hit one of two levels by chance show no
+/// spread at all.
 ///
-/// If launches alternated, the ratios of neighbours are considered as well: with common influences cancelled, they
-/// separate sides that ranks of all launches do not. And no time lies between such sides, so any difference counts.
+/// If launches alternated, the ratios of neighbours are considered as well: with common influences cancelled,
+/// they separate sides that ranks of all launches do not. And since no time lies between such sides, any
+/// difference counts.
 pub fn difference(base: &[f64], other: &[f64], in_time: InTime) -> Option<Difference> {
     let in_turns = match in_time {
         InTime::InTurns => paired(base, other),
@@ -103,8 +107,8 @@ pub fn difference(base: &[f64], other: &[f64], in_time: InTime) -> Option<Differ
     };
     let unpaired = unpaired(base, other, in_time)?;
     Some(match in_turns {
-        // Each of the two tests is wrong in one of a hundred cases. If neither decides, the more precise one provides
-        // the interval.
+        // Each of the two tests is wrong in one case in a hundred. If neither decides, the more precise one
+        // provides the interval.
         Some(paired) if paired.told || (!unpaired.told && paired.up_to() < unpaired.up_to()) => paired,
         _ => unpaired,
     })
@@ -122,15 +126,15 @@ fn unpaired(base: &[f64], other: &[f64], in_time: InTime) -> Option<Difference> 
         InTime::Apart => (between_runs(&[base, other]), is_restless(&[base, other])),
         InTime::InTurns => (0.0, false),
     };
-    // A run ends early when its first launches agree, which they may by chance on one of two levels: ever so many launches of
-    // the other side would set it apart then.
+    // A run ends early when its first launches agree, which may happen by chance on one of two levels.
+    // Against enough launches of the other side that run would then look different.
     let most = UNEQUAL * base.len().min(other.len());
     let (base, other) = (&base[..base.len().min(most)], &other[..other.len().min(most)]);
     let (one, two) = (Spread::of(base)?, Spread::of(other)?);
     let (base, other) = (logs(base), logs(other));
     let (apart, [low, high], differs, by_pairs) = match Ranks::of(&base, &other) {
         Some(ranks) => {
-            // Values are told no closer than this.
+            // Values have no finer resolution than this.
             let [low, high] = ranks.interval;
             (ranks.middle, [low - RESOLUTION, high + RESOLUTION], ranks.apart, true)
         }
@@ -181,7 +185,7 @@ mod tests {
         let both = [1001.0, 2002.0, 1999.0, 1004.0, 2003.0, 1001.5, 2001.0, 2004.0, 1002.5, 2000.0];
         let seen = apart(&one_level, &both).unwrap();
         assert!(!seen.told && seen.interval[0] <= 0.0, "{seen:?}");
-        // Many launches: the normal approximation of the ranks agrees.
+        // With many launches, the normal approximation of the ranks agrees.
         let many: Vec<f64> = both.iter().chain(&both).chain(&both).chain(&both).copied().collect();
         assert!(!apart(&many, &both).unwrap().told);
         let slower: Vec<f64> = many.iter().map(|us| us * 3.0).collect();
@@ -190,7 +194,8 @@ mod tests {
 
     #[test]
     fn of_separate_runs_the_part_of_launches_on_a_slow_level_counts_for_nothing() {
-        // Medians of equal runs as they were measured: a third of the launches on the slow level, and two thirds.
+        // Measured medians of equal runs: with a third of the launches on the slow level, and with two
+        // thirds.
         let run = |slow: usize| -> Vec<f64> {
             (0..60).map(|at| (if at % 3 < slow { 3200.0 } else { 2200.0 }) + (at * 37 % 60) as f64 * 3.0).collect()
         };
@@ -208,7 +213,7 @@ mod tests {
 
     #[test]
     fn ten_percent_are_found_among_launches_on_two_levels() {
-        // Every second launch is twice as slow, of each side others.
+        // Every second launch is twice as slow, a different one on each side.
         let side = |factor: f64, slow: usize| -> Vec<f64> {
             (0..30).map(|at| factor * (1000.0 + at as f64) * if at % 2 == slow { 2.0 } else { 1.0 }).collect()
         };
@@ -223,14 +228,14 @@ mod tests {
     fn launches_that_agree_to_the_last_digit_are_not_set_apart_by_it() {
         assert!(!apart(&[1000.0; 6], &[1000.4; 6]).unwrap().told);
         assert!(!apart(&[1000.0; 6], &[1000.0; 6]).unwrap().told);
-        // Nor by the minute-to-minute difference of equal runs.
+        // Nor by a difference that equal runs show from minute to minute.
         assert!(!apart(&[1000.0; 6], &[1030.0; 6]).unwrap().told);
         assert!(apart(&[1000.0; 6], &[1050.0; 6]).unwrap().told);
     }
 
     #[test]
     fn launches_that_took_turns_show_what_separate_runs_hide() {
-        // A machine whose speed wanders by a factor of two within the run.
+        // A machine whose speed wanders by a factor of two during the run.
         let base: Vec<f64> = (0..16).map(|turn| 1000.0 * (1.0 + 0.5 * (f64::from(turn) * 0.9).sin().abs())).collect();
         let other: Vec<f64> = base.iter().zip([1.10, 1.11, 1.09, 1.10].iter().cycle()).map(|(us, f)| us * f).collect();
         assert!(!apart(&base, &other).unwrap().told);

@@ -1,4 +1,4 @@
-//! How many launches it takes.
+//! How many launches are needed.
 
 use super::difference::{InTime, between_runs, is_restless};
 use super::spread::{RESOLUTION, Spread};
@@ -9,50 +9,51 @@ use std::time::Duration;
 
 /// Minimum number of launches: two differ, three show a spread.
 pub const FIRST_LAUNCHES: usize = 3;
-/// Number of launches if they cost little. Launches that fall on two levels (threads on one core or on two) look as if
-/// they agreed in one case of four when there are three of them, in one of 32 when there are six.
+/// Number of launches if they are cheap. Launches that fall on two levels (threads on one core or on two)
+/// appear to agree in one case in four if there are three of them, in one case in 32 if there are six.
 pub const CHEAP_LAUNCHES: usize = 6;
-/// Time that [`CHEAP_LAUNCHES`] may take in all.
+/// Total time that [`CHEAP_LAUNCHES`] may take.
 pub const CHEAP_TIME: Duration = Duration::from_secs(20);
-/// Launches where they are quick: a slow level that one process in four meets is missed by all of six in 18 cases of a hundred, by
-/// all of fifteen in one.
+/// Number of launches if they are quick. A slow level that one process in four hits is missed by all of six
+/// launches in 18 cases in a hundred, by all of fifteen in one.
 pub const QUICK_LAUNCHES: usize = 15;
-/// Time that [`QUICK_LAUNCHES`] may take in all.
+/// Total time that [`QUICK_LAUNCHES`] may take.
 pub const QUICK_TIME: Duration = Duration::from_secs(8);
 /// Maximum number of launches, unless they are quick.
 pub const MOST_LAUNCHES: usize = 10;
-/// Time that launches may take in all.
+/// Total time that launches may take.
 pub const MORE_TIME: Duration = Duration::from_mins(1);
-/// Launches at most. Where half of the launches are twice as slow, two thirds of it on each side show a difference of 10 % nine times
-/// in ten. Those after the [`MOST_LAUNCHES`]th leave layers out.
+/// Absolute maximum number of launches. If half of them are twice as slow, two thirds of this number on each
+/// side show a difference of 10 % nine times in ten. Launches after the [`MOST_LAUNCHES`]th skip the layers.
 pub const MANY_LAUNCHES: usize = 60;
-/// Time that more than [`MOST_LAUNCHES`] may take in all: two sides are done in less than a minute.
+/// Total time that more than [`MOST_LAUNCHES`] may take: both sides are done in less than a minute.
 pub const MANY_TIME: Duration = Duration::from_secs(25);
-/// Half of the median's interval, as a part of it, from which launches disagree. Where they agree so far, two sides that differ
-/// by 5 % are as good as always told apart.
+/// Half of the median's interval, as a fraction of it, above which launches disagree. If they agree to within
+/// this, two sides that differ by 5 % are almost always told apart.
 const AGREED: f64 = 0.025;
-/// Number of launches whose pairs predict the differences of other pairs.
+/// Number of launches from which their pairs can predict the differences of other pairs.
 const STAND_FOR_OTHERS: usize = 10;
-/// Noether's number of launches per side, where the part of pairs is 1 above a half: (2.576 + 1.282)^2 / 6, for a test that
-/// is wrong in one of a hundred cases and right in nine of ten.
+/// Noether's number of launches per side, times (p - 1/2)^2, where p is the share of pairs in which the
+/// slower side is slower: (2.576 + 1.282)^2 / 6, for a test that is wrong in one case in a hundred and right
+/// in nine in ten.
 const RANKS: f64 = 2.48;
-/// A meaningless difference, as a fraction.
+/// A difference too large to be meaningful, as a fraction.
 const NOTHING: f64 = 9.0;
-/// Launches beyond which nobody would wait for an answer.
+/// Launches beyond which nobody would wait for the answer.
 const TOO_MANY: usize = 100;
 
 /// Why another launch is worth its time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum MoreLaunches {
-    /// There are too few to see a spread.
+    /// Too few to show a spread.
     Few,
-    /// They are cheap, and few may miss one of two levels.
+    /// They are cheap, and a few may miss one of two levels.
     Cheap,
     /// Their medians disagree.
     Disagree {
         /// Largest median divided by the smallest, less 1.
         range: f64,
-        /// Half of the 95 % interval of their middle, as a fraction of it.
+        /// Half of the 95 % interval of their geometric mean, as a fraction of it.
         known_to: f64,
     },
 }
@@ -74,8 +75,8 @@ impl fmt::Display for MoreLaunches {
     }
 }
 
-/// Whether a run needs another launch, from its launches' medians and total time so far; `None` if it has
-/// enough, or no time is left.
+/// Whether a run needs another launch, from the medians of its launches and their total time so far; `None`
+/// if it has enough, or no time is left.
 pub fn needs_more(medians_us: &[f64], spent: Duration) -> Option<MoreLaunches> {
     let made = medians_us.len();
     if made < FIRST_LAUNCHES {
@@ -98,23 +99,23 @@ pub fn needs_more(medians_us: &[f64], spent: Duration) -> Option<MoreLaunches> {
     (fit(CHEAP_LAUNCHES, CHEAP_TIME) || fit(QUICK_LAUNCHES, QUICK_TIME)).then_some(MoreLaunches::Cheap)
 }
 
-/// The smallest difference, as a part, that is found nine times in ten when each of two sides has so many launches and they
-/// vary as these do; `None` where these are fewer than two, for fewer than two launches, and where it would take a
-/// factor of ten or more: such launches tell nothing.
+/// The smallest difference, as a fraction, that is detected nine times in ten if each of two sides has this
+/// many launches that vary as these do. `None` for fewer than two launches on either count, and if the
+/// difference would be a factor of ten or more: such launches show nothing.
 pub fn minimal_difference(medians_us: &[f64], launches: usize, in_time: InTime) -> Option<f64> {
     let found = (Detectable::of(&[medians_us])?.with(launches)? + hidden(&[medians_us], in_time)).exp_m1();
     (found < NOTHING).then_some(found)
 }
 
-/// Launches of each of two sides that it takes to find a difference, as a part, nine times in ten when launches vary as those
-/// of both sides do; `None` where it would take more than a hundred, or no number of them tells it.
+/// Launches per side needed to detect a difference, as a fraction, nine times in ten if launches vary as
+/// those of both sides do; `None` if it would take more than a hundred, or no number of them suffices.
 pub fn launches_to_tell(base: &[f64], other: &[f64], relative: f64, in_time: InTime) -> Option<usize> {
     let detectable = Detectable::of(&[base, other])?;
     let wanted = relative.max(-1.0 + f64::EPSILON).ln_1p().abs() - hidden(&[base, other], in_time);
     (2..=TOO_MANY).find(|launches| detectable.with(*launches).is_some_and(|found| found <= wanted))
 }
 
-/// What no number of launches can detect, on the scale of logarithms.
+/// The difference that no number of launches can detect, on the scale of logarithms.
 fn hidden(sides: &[&[f64]], in_time: InTime) -> f64 {
     match in_time {
         InTime::Apart if is_restless(sides) => f64::INFINITY,
@@ -123,11 +124,12 @@ fn hidden(sides: &[&[f64]], in_time: InTime) -> f64 {
     }
 }
 
-/// Which differences launches show that vary as some do, on the scale of logarithms.
+/// Which differences launches with a given variation can show, on the scale of logarithms.
 struct Detectable {
     /// Standard deviation of a launch.
     deviation: f64,
-    /// Differences of all pairs of launches of the same side, in order; empty where those are too few to stand for others.
+    /// Differences of all pairs of launches of the same side, sorted; empty if these are too few to stand for
+    /// others.
     pairs: Vec<f64>,
 }
 
@@ -156,7 +158,7 @@ impl Detectable {
         let count = launches as f64;
         let freedom = 2.0 * count - 2.0;
         let of_means = (t_975(freedom) + t_90(freedom)) * self.deviation * (2.0 / count).sqrt();
-        // Noether's formula: the part of pairs in which the slower side is the slower one.
+        // Noether's formula: the share of pairs in which the slower side is slower.
         let part = 0.5 + (RANKS / count).sqrt();
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place in a list")]
         let place = (part * self.pairs.len() as f64) as usize;

@@ -1,15 +1,15 @@
-//! Figures that repeat: the variation between equal launches, and what can be concluded despite it.
+//! Repeatability: how much equal launches vary, and what can be concluded despite it.
 //!
-//! A launch is a fresh process. Its thread placement, memory layout, clocks and power state last as long as it does, so
-//! thousands of inferences in one launch say nothing about the next. The launch is the unit counted here: each
-//! contributes one value (its median, say), and intervals and tests are of those values. That is the random effect of a
-//! two-level model with the within-launch noise already in it. Values are taken as logarithms, since launches differ by
-//! factors.
+//! A launch is a fresh process. Its thread placement, memory layout, clocks and power state last as long as
+//! it does, so thousands of inferences in one launch say nothing about the next. The launch is therefore the
+//! unit of analysis: each contributes one value (such as its median), and intervals and tests are about those
+//! values. That is the random effect of a two-level model, with the within-launch noise already included.
+//! Values are taken as logarithms, since launches differ by factors.
 //!
-//! With three to ten launches a two-level bootstrap is far too sure of itself (three values give ten different
-//! resamples), so intervals of one run are Student's; those of a difference come from ranks, which hold for launches on
-//! two levels, too, and from the ratios of neighbours if two sides alternated. Simulations show the rates at which all
-//! this holds: `cargo bench --bench repeatability`.
+//! With three to ten launches a two-level bootstrap is far too confident (three values give ten different
+//! resamples). So the intervals of one run are Student's; those of a difference come from ranks, which also
+//! hold for launches on two levels, and from the ratios of neighbours if the two sides alternated.
+//! Simulations show at which rates all this holds: `cargo bench --bench repeatability`.
 
 mod between;
 mod difference;

@@ -1,34 +1,34 @@
 //! Two sides with alternating launches, compared by the ratio of each pair of neighbours.
 //!
-//! Disturbances that last seconds (a neighbour's burst, a clock step) affect both launches of a turn, and cancel in
-//! their ratio. Two tests use the ratios, and both only assume that equal sides give ratios evenly around 1. Wilcoxon's
-//! signed ranks are most sensitive if ratios scatter like noise. If launches fall on levels, half of the ratios may be
-//! off by a factor in either direction; these have the highest ranks and drown the others, while signs count each ratio
-//! once.
+//! Disturbances that last seconds (a neighbour's burst, a clock step) affect both launches of a turn and
+//! cancel in their ratio. Two tests use the ratios, and both only assume that equal sides give ratios
+//! distributed evenly around 1. Wilcoxon's signed ranks are most sensitive if ratios scatter like noise. If
+//! launches fall on levels, half of the ratios may be off by a factor in either direction; these have the
+//! highest ranks and drown out the others, whereas signs count each ratio once.
 
 use super::ranks::overlap;
 
-/// False alarm rate for equal sides of each of the two tests: one in forty by either.
+/// False alarm rate of each of the two tests for equal sides: one in forty for both together.
 const ALPHA: f64 = 0.0125;
-/// How often the interval of each may miss the difference. What both allow misses it in 2 to 4 of a hundred simulated cases, since
-/// they look at the same ratios.
+/// How often each test's interval may miss the difference. The intersection of both misses it in 2 to 4 of a
+/// hundred simulated cases, since they use the same ratios.
 const INTERVAL: f64 = 0.03;
 
 /// The result for two alternating sides, on the scale of logarithms.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Paired {
-    /// Equal sides would differ this much in at most one of forty cases.
+    /// Equal sides would differ this much in at most one case in forty.
     pub apart: bool,
-    /// The difference by the test that knows it better: the middle of the means of all pairs of ratios (Hodges and Lehmann), or the
-    /// median ratio.
+    /// The difference by the more precise test: the Hodges-Lehmann estimate (the median of the means of all
+    /// pairs of ratios), or the median ratio.
     pub middle: f64,
     /// The intersection of both 97 % intervals: a 95 % interval.
     pub interval: [f64; 2],
 }
 
 impl Paired {
-    /// Of the logarithms of both sides' values in the order of their turns; what one side has more of stays out. `None` for fewer
-    /// than eight turns, which could not set sides apart.
+    /// From the logarithms of both sides' values in the order of their turns; surplus values of one side are
+    /// ignored. `None` for fewer than eight turns, which could not tell sides apart.
     pub fn of(base: &[f64], other: &[f64]) -> Option<Self> {
         let mut ratios: Vec<f64> = base.iter().zip(other).map(|(mine, theirs)| theirs - mine).collect();
         let mut means: Vec<f64> = Vec::with_capacity(ratios.len() * (ratios.len() + 1) / 2);
@@ -42,7 +42,7 @@ impl Paired {
         let signs = Looked::at(&ratios, Critical::of(turns, &choices(turns))?);
         let (better, other) = if signs.width() < ranks.width() { (signs, ranks) } else { (ranks, signs) };
         let both = [better.interval[0].max(other.interval[0]), better.interval[1].min(other.interval[1])];
-        // The two may contradict each other where ratios lie very unevenly.
+        // The two may contradict each other if the ratios are distributed very unevenly.
         let interval = if both[0] <= both[1] { both } else { better.interval };
         Some(Self {
             apart: ranks.apart || signs.apart,
@@ -52,7 +52,7 @@ impl Paired {
     }
 }
 
-/// What one test says.
+/// The result of one test.
 #[derive(Debug, Clone, Copy)]
 struct Looked {
     apart: bool,
@@ -75,7 +75,7 @@ impl Looked {
     }
 }
 
-/// The largest test statistics that chance produces rarely enough.
+/// The largest test statistics that are rare enough by chance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Critical {
     told: usize,
@@ -83,7 +83,8 @@ struct Critical {
 }
 
 impl Critical {
-    /// For so many turns and the ways in which signs give each value; `None` where even ratios of one sign are not rare enough.
+    /// For this many turns and the number of sign choices giving each value; `None` if even ratios of one
+    /// sign are not rare enough.
     fn of(turns: usize, ways: &[f64]) -> Option<Self> {
         let mut sum = 0.0;
         let total = 2f64.powi(i32::try_from(turns).ok()?);
@@ -99,7 +100,7 @@ impl Critical {
     }
 }
 
-/// In how many choices of signs each number of positive ones comes out.
+/// The number of sign choices that give each count of positive ones.
 fn choices(turns: usize) -> Vec<f64> {
     let mut ways = vec![0.0; turns + 1];
     ways[0] = 1.0;
@@ -111,7 +112,7 @@ fn choices(turns: usize) -> Vec<f64> {
     ways
 }
 
-/// In how many choices of signs each sum of positive ranks comes out.
+/// The number of sign choices that give each sum of positive ranks.
 fn ways(turns: usize) -> Vec<f64> {
     let mut ways = vec![0.0; turns * (turns + 1) / 2 + 1];
     ways[0] = 1.0;
@@ -149,7 +150,8 @@ mod tests {
 
     #[test]
     fn levels_that_are_met_by_chance_do_not_drown_a_difference() {
-        // Every fourth turn the one launch meets a level 1.6 times as slow, every fourth the other one; the rest differ by 10 %.
+        // One side hits a level 1.6 times as slow every fourth turn, and so does the other in other turns;
+        // the rest differ by 10 %.
         let level = |at: usize, of: usize| if at % 4 == of { 1.6_f64.ln() } else { 0.0 };
         let base: Vec<f64> = (0..40).map(|at| level(at, 0) + 0.004 * (at * 7 % 5) as f64).collect();
         let other: Vec<f64> = (0..40).map(|at| level(at, 1) + 1.1_f64.ln() + 0.004 * (at * 3 % 5) as f64).collect();
@@ -160,7 +162,8 @@ mod tests {
 
     #[test]
     fn what_falls_on_both_launches_of_a_turn_is_no_noise() {
-        // A neighbour makes every third turn slower by a factor of four; the other side is 5 % slower throughout.
+        // A neighbour slows down every third turn by a factor of four; the other side is 5 % slower
+        // throughout.
         let base: Vec<f64> = (0..12)
             .map(|turn| if turn % 3 == 0 { 4.0_f64.ln() } else { 0.0 } + 0.002 * f64::from(turn * 7 % 5))
             .collect();

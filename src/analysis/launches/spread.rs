@@ -1,16 +1,17 @@
-//! One figure of several launches: its middle and spread.
+//! One figure over several launches: its mean and spread.
 
 use super::student::t_975;
 
-/// Percentiles are told to one part in a thousand, so launches that agree to the last digit are not closer than this.
+/// Percentiles are resolved to one part in a thousand, so launches that agree to the last digit may still
+/// differ by this much.
 pub(super) const RESOLUTION: f64 = 0.0005;
 
-/// A figure of several launches, on the scale of logarithms.
+/// A figure over several launches, on the scale of logarithms.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
-    /// Launches.
+    /// Number of launches.
     pub launches: usize,
-    /// Their geometric mean, in the figure's unit.
+    /// Geometric mean, in the figure's unit.
     pub middle: f64,
     /// Relative standard deviation between launches (of the logarithms).
     pub deviation: f64,
@@ -20,7 +21,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// From the values of at least two launches; `None` for fewer, or if one is not above 0.
+    /// From the values of at least two launches; `None` for fewer, or if any is not above 0.
     pub fn of(values: &[f64]) -> Option<Self> {
         if values.len() < 2 || values.iter().any(|value| !value.is_finite() || *value <= 0.0) {
             return None;
@@ -54,12 +55,12 @@ impl Spread {
         Self { launches, ..self }
     }
 
-    /// Half of the 95 % interval of the middle, on the scale of logarithms: 0.05 is about 5 % to each side.
+    /// Half of the mean's 95 % interval, on the scale of logarithms: 0.05 is about 5 % to each side.
     pub fn half_width(&self) -> f64 {
         t_975(self.freedom()) * self.variance_of_mean().sqrt()
     }
 
-    /// 95 % interval of the middle: where it would settle with ever more launches.
+    /// 95 % interval of the mean: where it would settle with ever more launches.
     pub fn interval(&self) -> [f64; 2] {
         let half = self.half_width();
         [(self.log_mean - half).exp(), (self.log_mean + half).exp()]

@@ -1,4 +1,4 @@
-//! Quantiles of Student's distribution.
+//! Quantiles of Student's t distribution.
 
 /// 97.5 % quantiles for 1 to 30 degrees of freedom, and of the normal distribution.
 const T_975: ([f64; 30], f64) = (
@@ -8,7 +8,7 @@ const T_975: ([f64; 30], f64) = (
     ],
     1.960,
 );
-/// 90 % quantiles likewise.
+/// 90 % quantiles, likewise.
 const T_90: ([f64; 30], f64) = (
     [
         3.078, 1.886, 1.638, 1.533, 1.476, 1.440, 1.415, 1.397, 1.383, 1.372, 1.363, 1.356, 1.350, 1.345, 1.341, 1.337,
@@ -17,12 +17,12 @@ const T_90: ([f64; 30], f64) = (
     1.282,
 );
 
-/// Half width of a 95 % interval in standard errors.
+/// Half width of a 95 % interval, in standard errors.
 pub(super) fn t_975(freedom: f64) -> f64 {
     quantile(&T_975, freedom)
 }
 
-/// The additional margin for a difference to be found nine times in ten.
+/// The additional margin for a difference to be detected nine times in ten.
 pub(super) fn t_90(freedom: f64) -> f64 {
     quantile(&T_90, freedom)
 }
@@ -48,10 +48,10 @@ mod tests {
     #[test]
     fn quantiles_are_those_of_the_tables_and_lie_between_their_neighbours() {
         assert!((t_975(2.0) - 4.303).abs() < 1e-9 && (t_90(5.0) - 1.476).abs() < 1e-9);
-        // Known: 60 and 120 degrees of freedom.
+        // Known values for 60 and 120 degrees of freedom.
         assert!((t_975(60.0) - 2.000).abs() < 0.002 && (t_975(120.0) - 1.980).abs() < 0.002);
         assert!((t_90(60.0) - 1.296).abs() < 0.001);
-        // Between the entries it errs to the safe side, by less than 2 %.
+        // Between the entries it errs on the safe side, by less than 2 %.
         for (freedom, known) in [(2.5, 3.5747), (3.5, 2.9401), (7.5, 2.3330)] {
             assert!((known..1.02 * known).contains(&t_975(freedom)), "{freedom}: {}", t_975(freedom));
         }

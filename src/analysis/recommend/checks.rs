@@ -1,4 +1,4 @@
-//! Whether a run keeps within the limits, by the same percentile as its own finding.
+//! Whether a run stays within the limits, by the same percentile as its own finding.
 
 use super::{ConstraintCheck, Constraints};
 use crate::analysis::compare::Side;
@@ -6,24 +6,25 @@ use crate::analysis::constraints::{percent_that_counts, too_few};
 use crate::store::LatencyStats;
 use crate::text::{bytes_text, duration_text};
 
-/// Bytes of a MB, as limits count it.
+/// Bytes per MB, as used by limits.
 pub const MB: f64 = 1_048_576.0;
 
 /// What is known about a run's outputs.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Quality {
-    /// Signal to noise, dB: infinite if outputs are the same.
+    /// Signal-to-quantisation-noise ratio, dB: infinite if outputs are identical.
     pub sqnr_db: Option<f64>,
-    /// Top-1 accuracy below the best run's, percentage points.
+    /// Top-1 accuracy relative to the best run's, percentage points lost.
     pub top1_loss: Option<f64>,
 }
 
-/// Whether a check is about outputs, which a simulator computes like a device.
+/// True if a check is about outputs, which a simulator computes just as a device does.
 pub fn is_of_outputs(check: &ConstraintCheck) -> bool {
     matches!(check.constraint, "min_sqnr_db" | "max_top1_loss")
 }
 
-/// Whether a run keeps within its limits. A simulator's times do not predict a device, so they are not judged; its outputs are.
+/// Checks a run against its limits. A simulator's times do not predict a device and are not judged; its
+/// outputs are.
 pub fn checks(side: &Side, quality: Quality, constraints: &Constraints) -> Vec<ConstraintCheck> {
     let latency = constraints.latency_budget_ms.map(|limit_ms| latency(side, limit_ms, constraints.latency_percent));
     let memory = constraints.max_memory_mb.map(|limit_mb| memory(side, limit_mb));

@@ -1,4 +1,4 @@
-//! Expectations from the graph and the SoC, if nothing was measured.
+//! Expectations from the graph and the SoC, for when nothing was measured.
 
 use super::checks::MB;
 use super::{
@@ -12,14 +12,14 @@ use crate::text::bytes_text;
 const SMALL_MACS: u64 = 2_000_000;
 /// Rank above which HTP refuses tensors.
 const HTP_RANK: usize = 5;
-/// Penalty for a backend that did not answer about the ops while another one did: as much as a graph's types can gain
-/// for the GPU, since they count only for a backend that accepts the ops.
+/// Penalty for a backend that did not answer about the ops when another one did. It equals the most that a
+/// graph's types can gain for the GPU, since they only count for a backend that accepts the ops.
 const UNASKED: f64 = 20.0;
-/// Share of data-moving ops from which a graph suits HTP less.
+/// Share of data-moving ops from which a graph is less suited to HTP.
 const MOVER_SHARE: f64 = 0.3;
 
-/// A recommendation without a run. Weights follow what Qualcomm's documents say of the backends: fixed point before float on
-/// HTP, float before fixed point on the GPU, small graphs on the CPU.
+/// A recommendation without a run. Weights follow what Qualcomm's documents say about the backends: fixed
+/// point before float on HTP, float before fixed point on the GPU, small graphs on the CPU.
 pub fn expected(
     facts: &GraphFacts,
     target: RecommendTarget<'_>,
@@ -101,7 +101,7 @@ impl Scored {
         }
     }
 
-    /// Listed last, as it says nothing about the graph.
+    /// Listed last, since it says nothing about the graph.
     fn unasked(&mut self) {
         self.score -= UNASKED;
         self.reasons.push((0.0, "its op support is unknown: it was not checked here, or did not answer".to_owned()));
@@ -126,7 +126,8 @@ impl Scored {
     }
 }
 
-/// Constants are in memory on every backend, so more than allowed misses the constraint; fewer prove nothing.
+/// Constants are in memory on every backend, so more than the limit misses the constraint; less proves
+/// nothing.
 fn checks(facts: &GraphFacts, constraints: &Constraints) -> Vec<ConstraintCheck> {
     let mut checks = Vec::new();
     if let Some(limit) = constraints.latency_budget_ms {

@@ -11,11 +11,12 @@ use crate::event::TruthMetric;
 use crate::text::duration_text;
 use std::path::Path;
 
-/// Cosine similarity below which outputs do not count as the same.
+/// Cosine similarity below which outputs count as different.
 const COSINE: f64 = 0.99;
 
-/// A recommendation from runs, with the likeness of their outputs where it is known. `None` where there is nothing to choose
-/// (rounds and rates of one backend are one candidate), or where no run got anywhere and the graph is not known.
+/// A recommendation from runs, with the similarity of their outputs if known. `None` if there is nothing to
+/// choose (rounds and rates of one backend are one candidate), or if no run succeeded and the graph is
+/// unknown.
 pub fn measured(
     sides: &[Side],
     accuracy: &[Option<Accuracy>],
@@ -30,28 +31,28 @@ pub fn measured(
     let goal = Goal::of(&sides, constraints);
     let runs = Runs { ground: &on_common_ground(&sides), sides: &sides, plans: &plans, accuracy, constraints, goal };
     let mut answer = runs.answer(target)?;
-    // Within, candidates are numbered as plans; outside as the columns of their first runs.
+    // Internally, candidates are numbered by plan; externally, by the column of their first run.
     for at in answer.candidates.iter_mut().map(|candidate| &mut candidate.column).chain([&mut answer.column]) {
         *at = at.map(|plan| plans[plan].columns[0]);
     }
     Some(answer)
 }
 
-/// The figure for ordering candidates: the same for all.
+/// The figure by which candidates are ordered; the same for all.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Goal {
     /// Id of its row in a comparison.
     id: &'static str,
     label: &'static str,
     statistic: Option<Statistic>,
-    /// What it means to be first by it.
+    /// Describes the run that is best by it.
     best: &'static str,
 }
 
 const ENERGY: Goal =
     Goal { id: "energy_mj", label: "energy per inference", statistic: None, best: "least energy per inference" };
 const P50: Goal = Goal { id: "p50_us", label: "p50", statistic: Some(Statistic::P50), best: "shortest median latency" };
-/// The first that every run has.
+/// In order of preference: the first one that every run has is used.
 const TAILS: [Goal; 2] = [
     Goal { id: "p99_us", label: "p99", statistic: Some(Statistic::P99), best: "shortest tail latency (p99)" },
     Goal { id: "p95_us", label: "p95", statistic: Some(Statistic::P95), best: "shortest tail latency (p95)" },
@@ -79,7 +80,7 @@ impl Goal {
 /// All inputs to an answer.
 struct Runs<'a> {
     sides: &'a [Side],
-    /// The same with comparable latencies.
+    /// The same runs with comparable latencies.
     ground: &'a [Side],
     plans: &'a [Plan],
     accuracy: &'a [Option<Accuracy>],
@@ -87,7 +88,7 @@ struct Runs<'a> {
     goal: Goal,
 }
 
-/// The others against the best one: plans within the noise, and plans that were not tested.
+/// The other plans relative to the best one: those within the noise, and those not tested.
 #[derive(Debug, Default)]
 struct Others {
     ties: Vec<usize>,
@@ -97,7 +98,7 @@ struct Others {
 impl Runs<'_> {
     fn answer(&self, target: RecommendTarget<'_>) -> Option<Recommendation> {
         let sides = self.sides;
-        // What a device would make of it is asked for the model that was simulated, if there is one.
+        // The device's expected behaviour is derived from the model that was simulated, if there is one.
         let simulated = sides.iter().filter(|side| side.simulated);
         let known = simulated.chain(sides).find_map(|side| Some((side, side.facts.as_ref()?)));
         let outlook = known.map(|(side, facts)| {
@@ -125,7 +126,7 @@ impl Runs<'_> {
         })
     }
 
-    /// A backend that made inferences with a run's model accepted all of its ops.
+    /// A backend that ran inferences with a run's model accepted all of its ops.
     fn support(&self, of: &Side, ops: usize) -> Vec<Support> {
         let took = |backend: &Backend| {
             let same = |side: &&Side| side.backend == *backend && side.model_sha256 == of.model_sha256;
@@ -192,7 +193,7 @@ impl Runs<'_> {
         wanted
     }
 
-    /// No real measurements: the graph's expectation applies, together with what the runs showed.
+    /// No real measurements: the expectation from the graph applies, together with what the runs showed.
     fn without_winner(&self, runs: Vec<Candidate>, outlook: Option<Recommendation>) -> Option<Recommendation> {
         if runs.iter().any(|run| run.score.is_some()) {
             return Some(Recommendation {
@@ -212,7 +213,7 @@ impl Runs<'_> {
                 candidate.column = own.column;
                 candidate.simulated = own.simulated;
                 candidate.reasons.extend(own.reasons.iter().cloned());
-                // A failed run counts wherever it was made; a simulator's requirements do not.
+                // A failed run counts wherever it ran; of a simulated run only the outputs count.
                 let misses_outputs =
                     own.constraints.iter().any(|check| is_of_outputs(check) && check.met == Some(false));
                 let runs = own.simulated && own.column.is_some_and(|at| self.sides[at].failure.is_none());
@@ -230,7 +231,8 @@ impl Runs<'_> {
         Some(outlook)
     }
 
-    /// What is known about a plan's outputs: against known correct ones, else against the reference run's.
+    /// What is known about a plan's outputs: compared with known correct ones, or else with the reference
+    /// run's.
     fn quality(&self, plan: usize) -> Quality {
         let judged = |plan: usize| self.sides[plan].judged.as_ref();
         let top1 = |plan: usize| judged(plan)?.worst(TruthMetric::Top1);
@@ -284,7 +286,7 @@ impl Runs<'_> {
         Candidate { backend, column: Some(plan), simulated, score, eligible, reasons, constraints: checks }
     }
 
-    /// A figure of the goal for people.
+    /// A figure of the goal as text.
     fn told(&self, value: f64) -> String {
         let label = self.goal.label;
         match self.goal.statistic {
@@ -296,7 +298,7 @@ impl Runs<'_> {
         }
     }
 
-    /// The best one against each other usable one, by the deciding figure.
+    /// Compares the best plan with every other usable one by the deciding figure.
     fn others(&self, candidates: &[Candidate], best: usize) -> Others {
         let against = differences(self.goal.id, self.ground, best);
         let mut others = Others::default();
@@ -341,7 +343,7 @@ impl Runs<'_> {
         format!("{name}: {}{met}{untested}", self.goal.best)
     }
 
-    /// Columns for people: `column 2`, `columns 2 and 3`.
+    /// Columns as text: `column 2`, `columns 2 and 3`.
     fn columns(&self, plans: &[usize]) -> String {
         let numbers: Vec<String> = plans.iter().map(|plan| (self.plans[*plan].columns[0] + 1).to_string()).collect();
         format!("{} {}", if plans.len() == 1 { "column" } else { "columns" }, numbers.join(" and "))

@@ -1,7 +1,7 @@
 //! Which backend to use: from measurements if available, else from the graph and the SoC's known properties.
 //!
-//! Scores order the backends of one answer; they are no predictions, and scores of measured and unmeasured backends are never
-//! mixed. A simulated run never wins by its time.
+//! Scores rank the backends of one answer; they are not predictions, and scores of measured and unmeasured
+//! backends are never mixed. A simulated run never wins on time.
 
 mod checks;
 mod expected;
@@ -18,27 +18,28 @@ use crate::backends::Backend;
 use crate::devices::Soc;
 use serde::Serialize;
 
-/// What the user asks of a run.
+/// The user's constraints.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Constraints {
-    /// Longest latency, milliseconds.
+    /// Maximum latency, milliseconds.
     pub latency_budget_ms: Option<f64>,
-    /// The percentile that has to keep it; `None`: the highest of p99, p95, p90 and p50 that the inferences support.
+    /// The percentile that must meet it; `None` for the highest of p99, p95, p90 and p50 that the inferences
+    /// support.
     pub latency_percent: Option<f64>,
-    /// Most memory, MB (1024 x 1024 bytes): the highest resident set of the process.
+    /// Maximum memory, MB (1024 x 1024 bytes): the peak resident set of the process.
     pub max_memory_mb: Option<f64>,
     /// Prefer low energy to low latency.
     pub power_critical: bool,
     /// Judge by the slowest inferences, not the typical one.
     pub latency_critical: bool,
-    /// Smallest signal to noise of the outputs, dB.
+    /// Minimum signal-to-quantisation-noise ratio of the outputs, dB.
     pub min_sqnr_db: Option<f64>,
-    /// Largest loss of top-1 accuracy against the best run, percentage points.
+    /// Maximum loss of top-1 accuracy relative to the best run, percentage points.
     pub max_top1_loss: Option<f64>,
 }
 
 impl Constraints {
-    /// True if there is any limit for a run.
+    /// True if a run has any limit to meet.
     pub fn has_limits(&self) -> bool {
         let limits = [self.latency_budget_ms, self.max_memory_mb, self.min_sqnr_db, self.max_top1_loss];
         limits.iter().any(Option::is_some)
@@ -59,13 +60,13 @@ impl From<&crate::event::Constraints> for Constraints {
     }
 }
 
-/// What an answer rests on.
+/// What an answer is based on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
     /// Runs on real hardware.
     Measured,
-    /// The graph and the catalogue of SoCs.
+    /// The graph and the SoC catalogue.
     Graph,
 }
 
@@ -76,9 +77,9 @@ pub struct ConstraintCheck {
     pub constraint: &'static str,
     /// The limit, in the unit of the name.
     pub limit: f64,
-    /// What was measured; `None` where nothing was.
+    /// What was measured, if anything.
     pub value: Option<f64>,
-    /// `None` where that cannot be told.
+    /// `None` if unknown.
     pub met: Option<bool>,
     /// What was measured, or what is missing.
     pub text: String,
@@ -91,22 +92,22 @@ pub struct Candidate {
     pub backend: Backend,
     /// Column of the comparison, from 0; `None` for a backend that was not run.
     pub column: Option<usize>,
-    /// True where the run was simulated.
+    /// True if the run was simulated.
     pub simulated: bool,
-    /// 0 to 100; `None` where it cannot be scored.
+    /// 0 to 100; `None` if it cannot be scored.
     pub score: Option<f64>,
-    /// False where it cannot be used: it failed, or misses a constraint.
+    /// False if it cannot be used: it failed, or misses a constraint.
     pub eligible: bool,
-    /// Why, the weightiest first.
+    /// Why, strongest reason first.
     pub reasons: Vec<String>,
-    /// Constraints.
+    /// Checks of the constraints.
     pub constraints: Vec<ConstraintCheck>,
 }
 
 /// The answer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Recommendation {
-    /// What it rests on.
+    /// What it is based on.
     pub basis: Basis,
     /// The backend; `None` if none can be named.
     pub backend: Option<Backend>,
@@ -114,7 +115,7 @@ pub struct Recommendation {
     pub column: Option<usize>,
     /// One sentence.
     pub summary: String,
-    /// All candidates, the best first.
+    /// All candidates, best first.
     pub candidates: Vec<Candidate>,
     /// What would change the answer.
     pub would_change: Vec<String>,
@@ -122,14 +123,14 @@ pub struct Recommendation {
     pub to_measure: Vec<String>,
 }
 
-/// The result of pre-flight validation for a backend.
+/// A backend's answer to pre-flight validation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Support {
     /// Backend.
     pub backend: Backend,
-    /// Ops asked about.
+    /// Number of ops asked about.
     pub asked: usize,
-    /// Names of those that it refuses.
+    /// Names of the ops it refuses.
     pub refused: Vec<String>,
     /// SoC it answered for, if it distinguishes SoCs.
     pub soc: Option<String>,
@@ -138,7 +139,7 @@ pub struct Support {
 /// Where a model is to run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RecommendTarget<'a> {
-    /// The SoC, if it is known.
+    /// The SoC, if known.
     pub soc: Option<&'a Soc>,
 }
 
@@ -161,7 +162,7 @@ fn is_fixed_point(arithmetic: Arithmetic) -> bool {
     matches!(arithmetic, Arithmetic::Int8 | Arithmetic::Int16)
 }
 
-/// The best first: usable ones by score, then the others.
+/// Best first: usable ones by score, then the others.
 fn rank(candidates: &mut [Candidate]) {
     candidates.sort_by(|a, b| {
         let score = |candidate: &Candidate| candidate.score.unwrap_or(-1.0);

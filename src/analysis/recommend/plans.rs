@@ -1,11 +1,11 @@
-//! The candidates: rounds of one plan are one candidate, and of a rate sweep one rate counts.
+//! The candidates: rounds of one plan are one candidate, and one rate represents a rate sweep.
 
 use crate::analysis::compare::{Side, families, same_settings, together};
 
 /// One candidate.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Its runs, as columns from 0, the first one first.
+    /// Its runs, as columns from 0, in order.
     pub columns: Vec<usize>,
     /// Its figures.
     pub side: Side,
@@ -13,7 +13,7 @@ pub struct Plan {
     pub note: Option<String>,
 }
 
-/// The plans behind some runs, in their order.
+/// The plans behind some runs, in order.
 pub fn plans(sides: &[Side]) -> Vec<Plan> {
     let rounds = families(sides, |side| side.mode.repeat);
     let sweeps = families(sides, |side| side.mode.sweep);
@@ -54,14 +54,14 @@ pub fn is_choice(plans: &[Plan]) -> bool {
     plans.split_first().is_some_and(|(first, others)| others.iter().any(|other| differs(&first.side, &other.side)))
 }
 
-/// Rounds as one run.
+/// Combines rounds into one run.
 fn pooled(sides: &[Side], family: &[usize]) -> Option<Plan> {
     let side = together(sides, family, "rounds")?;
     Some(Plan { columns: family.to_vec(), note: side.together.clone(), side })
 }
 
-/// The run of a sweep that counts: the back-to-back one if present, else the highest rate every backend sustains, so
-/// that all are judged at the same rate; else the lowest.
+/// The run that represents a sweep: the back-to-back one if present, else the highest rate that every backend
+/// sustains, so that all are judged at the same rate; else the lowest.
 fn chosen(sides: &[Side], sweeps: &[Vec<usize>], family: &[usize]) -> Option<usize> {
     let first = &sides[*family.first()?];
     let of = |side: &Side| side.mode.sweep.map(|place| place.of);
@@ -83,7 +83,7 @@ fn chosen(sides: &[Side], sweeps: &[Vec<usize>], family: &[usize]) -> Option<usi
     by_rate.iter().copied().find(|at| all_keep_up(sides[*at].mode.rate_hz)).or_else(|| by_rate.last().copied())
 }
 
-/// True unless its inferences take longer than a period; a run without figures does not rule a rate out.
+/// True unless its inferences take longer than a period; a run without figures does not rule out a rate.
 fn keeps_up(side: &Side) -> bool {
     let Some(rate_hz) = side.mode.rate_hz else { return true };
     side.service.as_ref().and_then(|service| service.mean).is_none_or(|mean_us| mean_us <= 1e6 / rate_hz)

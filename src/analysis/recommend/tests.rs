@@ -36,7 +36,7 @@ fn nothing_to_choose(sides: &[Side]) -> bool {
 fn the_graph_and_the_soc_decide_where_nothing_was_measured() {
     assert_eq!(chosen(&facts(Arithmetic::Int8), on("SM8650")), Some(Backend::Htp));
     assert_eq!(chosen(&facts(Arithmetic::Int16), on("SM8650")), Some(Backend::Htp));
-    // v73 without fp16: only the table knows.
+    // v73 without fp16: only the SoC table shows it.
     assert_eq!(chosen(&facts(Arithmetic::Float), on("SM8635")), Some(Backend::Gpu));
     assert_eq!(chosen(&facts(Arithmetic::Int8), on("SM8250")), Some(Backend::Cpu), "no HTP");
     assert_eq!(chosen(&GraphFacts { macs: 10_000, ..facts(Arithmetic::Float) }, on("SM8650")), Some(Backend::Cpu));
@@ -105,13 +105,13 @@ fn a_simulated_run_does_not_win_by_its_time() {
     assert_eq!((simulated.score, simulated.constraints[0].met), (None, None));
     assert!(answer.to_measure.iter().any(|wanted| wanted.contains("on a device")), "{answer:?}");
     assert!(answer.summary.contains("HTP was simulated"), "{}", answer.summary);
-    // The same where the real run misses what is requested.
+    // The same if the real run misses the constraint.
     let tight = Constraints { latency_budget_ms: Some(0.1), ..Constraints::default() };
     let missed = recommend(&[htp.clone(), cpu], &tight);
     assert_eq!((missed.basis, missed.backend), (Basis::Measured, None));
     assert!(missed.to_measure.iter().any(|wanted| wanted.contains("it was simulated here")), "{missed:?}");
     assert!(missed.to_measure.iter().any(|wanted| wanted.contains("suggests htp")), "{missed:?}");
-    // With nothing but simulated runs the graph decides, and says so.
+    // With only simulated runs the graph decides, and the answer says so.
     let elsewhere = Side { device: "other".to_owned(), ..htp.clone() };
     let answer = recommend(&[htp, elsewhere], &Constraints::default());
     assert!(answer.would_change.iter().any(|change| change.contains("that cpu or gpu refuses:")), "{answer:?}");
@@ -182,7 +182,7 @@ fn a_backend_that_was_not_asked_does_not_win_by_that() {
     let gpu = answer.candidates.iter().find(|candidate| candidate.backend == Backend::Gpu).unwrap();
     assert!(gpu.reasons.iter().any(|reason| reason.contains("op support is unknown")), "{gpu:?}");
     assert!(answer.would_change.iter().any(|change| change.contains("that gpu refuses:")), "{answer:?}");
-    // It may still win where the others cannot do it, and nobody is worse off where nobody was asked.
+    // It may still win if the others cannot run the model, and if no backend was asked none is penalised.
     assert_eq!(expected(&float, on("SM8635"), &said, &Constraints::default()).backend, Some(Backend::Gpu));
     let open = expected(&float, RecommendTarget::default(), &[], &Constraints::default());
     assert!(open.candidates.iter().all(|candidate| !candidate.reasons.iter().any(|r| r.contains("unknown: it"))));
@@ -202,7 +202,7 @@ fn the_best_is_tested_against_each_of_the_others() {
 
 #[test]
 fn ties_are_told_by_the_figure_that_orders() {
-    // Medians are alike; the tail of the second is longer, and 200 latencies give no interval of p99.
+    // Medians are alike; the second has a longer tail, and 200 latencies give no interval for p99.
     let even = latencies(1, 200, 1000.0, 0.0);
     let mut spiky = latencies(2, 200, 1000.0, 0.0);
     (0..8).for_each(|at| spiky[25 * at] = 1500.0);
@@ -236,7 +236,7 @@ fn rounds_are_one_candidate() {
     let answer = recommend(&sides, &budget);
     assert_eq!((answer.backend, answer.column, answer.candidates.len()), (Some(Backend::Gpu), Some(1), 2));
     assert!(answer.candidates[0].reasons.contains(&"2 rounds together".to_owned()), "{answer:?}");
-    // A round of 60 supports p95, and both together are compared with the same.
+    // A round of 60 supports p95, and both together are compared by the same percentile.
     assert!(answer.candidates[0].constraints[0].text.starts_with("p95 "), "{answer:?}");
     assert_eq!(answer.candidates[1].column, Some(0));
     assert!(nothing_to_choose(&[sides[0].clone(), sides[2].clone()]), "an A/A test has no winner");
@@ -256,7 +256,7 @@ fn one_rate_of_a_sweep_counts_for_all_backends() {
         (0u32..).zip(rates).map(|(index, rate)| at(backend, group, index, rate, us)).collect::<Vec<_>>()
     };
     assert!(nothing_to_choose(&sweep(Backend::Cpu, 0, 3000.0, rates)));
-    // The slower one cannot do 400/s, so both are judged at 50/s.
+    // The slower one cannot sustain 400/s, so both are judged at 50/s.
     let both = [sweep(Backend::Cpu, 0, 3000.0, rates), sweep(Backend::Gpu, 1, 1000.0, rates)].concat();
     let answer = recommend(&both, &Constraints::default());
     assert_eq!((answer.backend, answer.column, answer.candidates.len()), (Some(Backend::Gpu), Some(4), 2));

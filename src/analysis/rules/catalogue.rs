@@ -4,7 +4,7 @@ use super::rule::Rule;
 use serde::Deserialize;
 use std::sync::LazyLock;
 
-/// One file.
+/// One catalogue file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -21,7 +21,7 @@ const FILES: [&str; 7] = [
     include_str!("catalogue/gpu-cpu.toml"),
 ];
 
-// A file that does not parse is a defect that the tests find; at run time its rules would be missing.
+// A file that does not parse is a defect that the tests catch; at run time its rules would be missing.
 static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
     FILES.iter().filter_map(|text| toml::from_str::<File>(text).ok()).flat_map(|file| file.rule).collect()
 });
@@ -78,7 +78,7 @@ mod tests {
         }
     }
 
-    /// All op tests of a rule, with whether they stand where a chain may begin.
+    /// All op tests of a rule, and whether each is in a place where a chain may begin.
     fn op_tests<'r>(test: &'r OpTest, top: bool, found: &mut Vec<(&'r OpTest, bool)>) {
         found.push((test, top));
         for inner in test.reads.iter().chain(&test.read_by) {

@@ -1,4 +1,4 @@
-//! What holds of a run or does not, as rules say it.
+//! Conditions that a run meets or not, as rules name them.
 
 use super::super::window::is_in;
 use super::facts::Facts;
@@ -14,29 +14,29 @@ const FAST: [&str; 3] = ["burst", "sustained_high_performance", "high_performanc
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Condition {
-    /// It ended well, or is going on.
+    /// It succeeded, or is still running.
     Successful,
     /// It failed while the graph was composed or finalized.
     RefusedByTheBackend,
     /// The latencies were measured with profiling on.
     ProfiledWhileMeasured,
-    /// It was made on a phone or board.
+    /// It ran on a phone or board.
     OnADevice,
-    /// This machine's processor is of the x86 family.
+    /// This machine's CPU is x86.
     OnX86,
     /// Performance profile `burst`.
     AtBurst,
-    /// No performance profile that asks for the fastest clocks.
+    /// No performance profile that asks for the fastest clocks was applied.
     NotAtFastClocks,
-    /// The system said that it throttles.
+    /// The system reported throttling.
     Throttled,
-    /// Most ops make floats.
+    /// Most ops output floats.
     FloatGraph,
-    /// Most ops make 16-bit fixed point.
+    /// Most ops output 16-bit fixed point.
     SixteenBitGraph,
-    /// Most ops make fixed point.
+    /// Most ops output fixed point.
     QuantizedGraph,
-    /// An input or output is a float while the graph is quantised.
+    /// An input or output is float although the graph is quantised.
     FloatEdges,
     /// The SoC's HTP has no fp16.
     SocWithoutFp16,
@@ -48,12 +48,12 @@ pub enum Condition {
     WithDlbc,
     /// All of the VTCM was requested.
     WithAllVtcm,
-    /// The device has cores of different speed.
+    /// The device has cores of different speeds.
     MixedCores,
 }
 
 impl Condition {
-    /// What was seen if it holds; an empty text where that is no observation worth telling.
+    /// What was observed if the condition holds; empty if the observation is not worth reporting.
     pub fn seen(self, facts: &Facts<'_>) -> Option<String> {
         let run = facts.run;
         let is = |holds: bool, text: &str| holds.then(|| text.to_owned());
@@ -128,7 +128,7 @@ fn float_edges(facts: &Facts<'_>) -> Option<String> {
     Some(format!("{side} `{}` is {}, the graph inside is quantised", tensor.name, tensor.dtype))
 }
 
-/// Android's status is `moderate` from 2 on; the confound was seen before the run, the counter during it.
+/// Android reports `moderate` as 2. The confound was seen before the run, the counter during it.
 fn throttled(facts: &Facts<'_>) -> Option<String> {
     const MODERATE: f64 = 2.0;
     let windows_us = facts.run.clean.windows_us();

@@ -1,4 +1,4 @@
-//! What was seen, in words.
+//! Evidence of a rule, in words.
 
 use super::facts::Facts;
 use super::graph::Node;
@@ -8,10 +8,10 @@ use crate::event::OpUnit;
 use crate::models::Tensor;
 use crate::text::share_text;
 
-/// Layers that are described; the rest is counted.
+/// Layers that are described; the rest are only counted.
 const DESCRIBED: usize = 3;
 
-/// The title with its figures.
+/// The title with its figures filled in.
 pub fn title(rule: &Rule, facts: &Facts<'_>, layers: &[usize]) -> String {
     (rule.title)
         .replace("{share}", &share(facts, facts.nodes.share(layers)))
@@ -55,7 +55,7 @@ pub fn of_layers(rule: &Rule, facts: &Facts<'_>, layers: &[usize]) -> Vec<Eviden
     all
 }
 
-/// Other layers that a rule looks at: `the matrix ops (12) take 61 % of the op time`.
+/// Other layers that a rule considers: `the matrix ops (12) take 61 % of the op time`.
 pub fn others(others: &Others, facts: &Facts<'_>, count: usize, part: f64) -> String {
     if count == 0 {
         return format!("there are no {}", others.called);
@@ -87,7 +87,7 @@ fn describe(node: &Node<'_>) -> String {
     parts.join(", ")
 }
 
-/// What the rule measured of this op.
+/// What the rule measured on this op.
 fn notes(rule: &Rule, node: &Node<'_>) -> Vec<String> {
     let mut measures = Vec::new();
     let tests = rule.layers.iter().filter(|test| is_of(node, test));

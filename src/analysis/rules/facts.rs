@@ -1,4 +1,4 @@
-//! What is known of a run, gathered once and asked by all rules.
+//! What is known about a run, gathered once and used by all rules.
 
 use super::figure::Figure;
 use super::graph::Nodes;
@@ -9,24 +9,24 @@ use crate::models::{ContextBinaryInfo, ContextGraphInfo, DataType, ModelFormat};
 use crate::store::{Run, Store};
 use std::collections::BTreeMap;
 
-/// Facts of one run.
+/// Facts about one run.
 #[derive(Debug)]
 pub struct Facts<'a> {
-    /// Everything.
+    /// The whole store.
     pub store: &'a Store,
     /// The run.
     pub run: &'a Run,
     /// Its graph with op times.
     pub nodes: Nodes<'a>,
-    /// The SoC that it runs on, or was simulated for; `None` where it is not known.
+    /// The SoC that it runs on, or was simulated for; `None` if unknown.
     pub soc: Option<&'static Soc>,
-    /// Data type of most of its tensors, by the ops that make them.
+    /// Data type that most of its ops output; `None` for a graph without ops.
     pub main_type: Option<DataType>,
     figures: BTreeMap<Figure, f64>,
 }
 
 impl<'a> Facts<'a> {
-    /// Gathers what is known of a run, but for its figures.
+    /// Gathers everything but the figures.
     pub fn of(store: &'a Store, run: &'a Run) -> Self {
         let nodes = Nodes::of(run);
         let main_type = main_type(&nodes);
@@ -35,7 +35,7 @@ impl<'a> Facts<'a> {
         facts
     }
 
-    /// The same with figures, which follow from the other facts.
+    /// Adds the figures, which are derived from the other facts.
     pub fn with_figures(self, figures: BTreeMap<Figure, f64>) -> Self {
         Self { figures, ..self }
     }
@@ -45,12 +45,13 @@ impl<'a> Facts<'a> {
         self.figures.get(&figure).copied()
     }
 
-    /// Median of the clean inferences themselves, microseconds; what gains are part of.
+    /// Median latency of the clean inferences without queueing delay, microseconds; gains are shares of it.
     pub fn latency_us(&self) -> Option<f64> {
         self.run.service().percentile_us(50.0).or(self.run.service().mean_us()).filter(|us| *us > 0.0)
     }
 
-    /// The part of the latency that the ops can be responsible for, microseconds: on an accelerator its own share of the call.
+    /// The part of the latency that the ops can account for, microseconds: on an accelerator, its own share
+    /// of the call.
     pub fn op_time_us(&self) -> Option<f64> {
         let metric = |name: &str| Some(self.run.metric(name)?.mean()).filter(|mean| *mean > 0.0);
         let part = match (metric("Accelerator (execute) time"), metric("QNN (execute) time")) {
@@ -60,7 +61,7 @@ impl<'a> Facts<'a> {
         Some(self.latency_us()? * part)
     }
 
-    /// Value of a setting that was applied, by its canonical name.
+    /// Value of an applied setting, by its canonical name.
     pub fn setting(&self, name: &str) -> Option<&'a str> {
         let applied = self.run.settings.iter().rev().filter(|setting| setting.outcome == SettingOutcome::Applied);
         applied
@@ -69,7 +70,7 @@ impl<'a> Facts<'a> {
             .next()
     }
 
-    /// What was found out about the device.
+    /// What is known about the device.
     pub fn device(&self) -> Option<&'a DeviceFacts> {
         self.store.device_facts(&self.run.plan.device)
     }
@@ -80,19 +81,19 @@ impl<'a> Facts<'a> {
         kind == Some(DeviceKind::Adb) || !self.run.plan.is_here()
     }
 
-    /// What the context binary says of itself.
+    /// What the context binary says about itself.
     pub fn binary(&self) -> Option<&'a ContextBinaryInfo> {
         self.run.model.as_ref()?.context_binary.as_ref()
     }
 
-    /// What it says of the graph that runs.
+    /// What it says about the graph that runs.
     pub fn binary_graph(&self) -> Option<&'a ContextGraphInfo> {
         let graphs = &self.binary()?.graphs;
         let name = self.run.graph().map(|graph| graph.name.as_str());
         graphs.iter().find(|graph| Some(graph.name.as_str()) == name).or(graphs.first())
     }
 
-    /// True where the graph is compiled when it is loaded.
+    /// True if the graph is compiled when it is loaded.
     pub fn is_compiled_online(&self) -> bool {
         let format = self.run.model.as_ref().map(|model| model.format);
         matches!(format, Some(ModelFormat::Dlc | ModelFormat::ModelLibrary))
@@ -111,7 +112,7 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// The type that most ops make; `None` for a graph without ops.
+/// The type that most ops output; `None` for a graph without ops.
 fn main_type(nodes: &Nodes<'_>) -> Option<DataType> {
     let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
     for node in &nodes.list {

@@ -1,8 +1,8 @@
-//! Numbers of the run that rules set limits to.
+//! Figures of the run that rules set limits on.
 
 use serde::Deserialize;
 
-/// A number of the run.
+/// A figure of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Figure {
@@ -12,29 +12,29 @@ pub enum Figure {
     Inferences,
     /// Length of the clean phase, seconds.
     SpanS,
-    /// First inference over the median of the clean phase.
+    /// First inference divided by the median of the clean phase.
     FirstOverMedian,
-    /// Median of the last fifth over that of the first fifth, less 1.
+    /// Median of the last fifth divided by that of the first fifth, less 1.
     Drift,
-    /// 95th percentile over the median.
+    /// 95th percentile divided by the median.
     P95OverMedian,
-    /// Part of the RPC that is not the accelerator's, 0 to 1.
+    /// Share of the RPC time spent outside the accelerator, 0 to 1.
     TransportShare,
     /// The same, microseconds.
     TransportUs,
-    /// Part of the call that is not RPC, 0 to 1.
+    /// Share of the call spent outside the RPC, 0 to 1.
     HostShare,
-    /// Accelerator cycles over accelerator time, MHz.
+    /// Accelerator cycles divided by accelerator time, MHz.
     EffectiveMhz,
-    /// Wait for the VTCM at the start of an inference over the accelerator's time, 0 to 1.
+    /// Wait for VTCM at the start of an inference divided by the accelerator's time, 0 to 1.
     VtcmWaitShare,
-    /// Powering the accelerator up at the start of an inference over the accelerator's time, 0 to 1.
+    /// Power-up of the accelerator at the start of an inference divided by the accelerator's time, 0 to 1.
     PowerUpShare,
-    /// Times an inference gave way to other work.
+    /// Number of times an inference yielded to other work.
     Yields,
-    /// Spilled and filled bytes over all bytes moved to and from DDR, 0 to 1.
+    /// Spilled and filled bytes divided by all bytes moved to and from DDR, 0 to 1.
     SpillShare,
-    /// Spilled and filled bytes of an inference.
+    /// Spilled and filled bytes per inference.
     SpillBytes,
     /// VTCM that the graph was compiled for, MiB.
     VtcmMb,
@@ -42,21 +42,21 @@ pub enum Figure {
     VtcmUnusedMb,
     /// HVX threads of the SoC that the graph was not compiled for.
     HvxUnused,
-    /// Level of optimisation that the graph was compiled with.
+    /// Optimisation level that the graph was compiled with.
     OptimizationLevel,
-    /// Composing and finalizing the graph, seconds.
+    /// Time to compose and finalize the graph, seconds.
     PrepareS,
     /// Bytes of all inputs and outputs.
     IoBytes,
     /// Size of the model file, bytes.
     ModelBytes,
-    /// Bytes of constants that another graph of the model holds as well.
+    /// Bytes of constants that another graph of the model also holds.
     SharedConstantBytes,
     /// Hexagon architecture, such as 75.
     HexagonArch,
     /// First dimension of the first input.
     Batch,
-    /// Mean GPU clock of the clean phase over the fastest one seen, 0 to 1.
+    /// Mean GPU clock of the clean phase divided by the fastest one seen, 0 to 1.
     GpuClockShare,
 }
 
@@ -133,7 +133,7 @@ impl Figure {
     }
 }
 
-/// Microseconds for people.
+/// A time in microseconds as text.
 pub fn time(us: f64) -> String {
     if us >= 10_000.0 {
         format!("{:.1} ms", us / 1000.0)

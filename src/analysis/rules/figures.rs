@@ -1,4 +1,4 @@
-//! What the figures of a run are.
+//! Computes the figures of a run.
 
 use super::super::window::is_in;
 use super::facts::Facts;
@@ -8,9 +8,10 @@ use crate::event::Stage;
 use crate::models::{Tensor, TensorKind};
 use std::collections::{BTreeMap, HashMap};
 
-/// VTCM of a graph that asks for none, MiB: the default of HTP's compiler, as it stands in the binaries it makes.
+/// VTCM of a graph that requests none, MiB: the default of HTP's compiler, as recorded in the binaries it
+/// produces.
 const DEFAULT_VTCM_MB: f64 = 4.0;
-/// Inferences that a part of a run must hold before its median says something.
+/// Minimum number of inferences in a part of a run for its median to mean anything.
 const MIN_PART: usize = 10;
 
 /// All figures that are known.
@@ -38,7 +39,8 @@ impl Figure {
             Self::TransportShare => Some((1.0 - accelerator()? / rpc()?).max(0.0)),
             Self::TransportUs => Some((rpc()? - accelerator()?).max(0.0)),
             Self::HostShare => {
-                // Copies of the driver's own are outside of the backend's call, and part of the latency it reports.
+                // The driver's own copies happen outside the backend's call but count in the latency it
+                // reports.
                 let call = metric("QNN (execute) time").filter(|_| !run.plan.driver.traits().latency_has_copies);
                 Some((1.0 - rpc()? / call.or(run.clean.mean_us())?).max(0.0))
             }

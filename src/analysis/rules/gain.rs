@@ -1,15 +1,15 @@
-//! The gain to expect, never more than the time that is spent there.
+//! The expected gain, never more than the time that is spent there.
 
 use super::facts::Facts;
 use super::figure::Figure;
 use super::rule::{GainOf, Rule};
 
-/// Lowest and highest time per inference that a change may save, microseconds; `None` where no bound is known.
+/// Lowest and highest time per inference that a change may save, microseconds; `None` if no bound is known.
 pub fn expected(rule: &Rule, facts: &Facts<'_>, layers: &[usize]) -> Option<[f64; 2]> {
     let gain = rule.gain?;
     let latency_us = facts.latency_us()?;
     let ceiling_us = match gain.of {
-        // Op times overlap on an accelerator, so the share is the most that can go away.
+        // Op times overlap on an accelerator, so the share is the most that can be saved.
         GainOf::Layers => facts.op_time_us()? * part(facts, layers, gain.by),
         GainOf::Transport => facts.figure(Figure::TransportUs)?,
         GainOf::Host => facts.figure(Figure::HostShare)? * latency_us,

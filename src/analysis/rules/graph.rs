@@ -1,4 +1,4 @@
-//! The graph of a run with its op times: what each op is, who reads whom.
+//! The graph of a run with its op times: what each op is, and which ops read which.
 
 use super::kind::Kind;
 use crate::models::{Op, Tensor, TensorKind};
@@ -12,11 +12,11 @@ pub struct Node<'a> {
     pub op: &'a Op,
     /// Its kind.
     pub kind: Option<Kind>,
-    /// Its row of the op table.
+    /// Index of its row in the op table.
     pub row: Option<usize>,
-    /// Share of the op times, 0 to 1; `None` where the backend gave the op no time of its own.
+    /// Share of the op times, 0 to 1; `None` if the backend reported no separate time for the op.
     pub share: Option<f64>,
-    /// Place among the ops by time, from 1.
+    /// Rank among the ops by time, from 1.
     pub place: Option<usize>,
     /// Ops whose outputs it reads.
     pub producers: Vec<usize>,
@@ -37,7 +37,7 @@ pub struct Nodes<'a> {
 }
 
 impl<'a> Nodes<'a> {
-    /// The ops of a run's graph; none while nothing is composed.
+    /// The ops of a run's graph; none if nothing is composed yet.
     pub fn of(run: &'a Run) -> Self {
         let Some(graph) = run.graph() else { return Self::default() };
         let mut list: Vec<Node<'a>> = graph
@@ -69,7 +69,7 @@ impl<'a> Nodes<'a> {
         Self { list, by_kind, timed }
     }
 
-    /// Ops of these kinds, all ops where none is given; in order.
+    /// Ops of these kinds, or all ops if none is given, in order.
     pub fn candidates(&self, kinds: &[Kind]) -> Vec<usize> {
         if kinds.is_empty() {
             return (0..self.list.len()).collect();
@@ -80,7 +80,7 @@ impl<'a> Nodes<'a> {
         found
     }
 
-    /// Share of these ops in the op times, 0 to 1.
+    /// Share of the op times taken by these ops, 0 to 1.
     pub fn share(&self, ops: &[usize]) -> f64 {
         ops.iter().filter_map(|&index| self.list.get(index)?.share).fold(0.0, |sum, share| sum + share).min(1.0)
     }
@@ -92,12 +92,12 @@ impl<'a> Node<'a> {
         self.op.inputs.iter().filter(|tensor| !matches!(tensor.kind, TensorKind::Static | TensorKind::Null))
     }
 
-    /// The weights of an op that has some: its second input, if that is constant.
+    /// The weights of an op that has any: its second input, if that is constant.
     pub fn weights(&self) -> Option<&'a Tensor> {
         self.op.inputs.get(1).filter(|tensor| tensor.kind == TensorKind::Static)
     }
 
-    /// First activation that it reads.
+    /// First activation it reads.
     pub fn input(&self) -> Option<&'a Tensor> {
         self.activations().next()
     }
@@ -107,7 +107,7 @@ impl<'a> Node<'a> {
         self.op.outputs.first()
     }
 
-    /// Elements of the window of a convolution's weights, `[..., in, out]`.
+    /// Elements in the window of a convolution, from its weights `[..., in, out]`.
     pub fn window(&self) -> Option<u64> {
         let is_conv = self.kind.is_some_and(|kind| matches!(kind.name(), "Conv" | "DepthWiseConv" | "TransposeConv"));
         let shape = &self.op.inputs.get(1).filter(|_| is_conv)?.shape;
@@ -141,7 +141,7 @@ fn connect(list: &mut [Node<'_>]) {
         edges.extend(node.activations().filter_map(|tensor| Some((*producer.get(tensor.name.as_str())?, index))));
     }
     for (from, to) in edges {
-        // An op may read one tensor twice, as x * x does; it is one reader.
+        // An op may read one tensor twice, as x * x does; it still counts as one reader.
         if from != to && list[to].producers.last() != Some(&from) && !list[to].producers.contains(&from) {
             list[to].producers.push(from);
             list[from].readers.push(to);

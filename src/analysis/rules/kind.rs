@@ -1,12 +1,12 @@
-//! What an op computes, whichever way a converter spelled it.
+//! What an op computes, however a converter spells it.
 
 use crate::models::Op;
 use serde::{Deserialize, Deserializer, de::Error};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
-/// Kinds that rules speak of, and QNN's spellings of each: an op type, or a type and its `operation`. The numbers were read
-/// off graphs that ONNX Runtime's QNN plug-in 2.3.0 made from ONNX ops of these names.
+/// Kinds that rules refer to, with QNN's spellings of each: an op type, or a type and its `operation`. The
+/// numbers were read from graphs that ONNX Runtime's QNN plug-in 2.3.0 made from ONNX ops of these names.
 const SPELLINGS: &[(&str, &[&str])] = &[
     ("Conv", &["Conv1d", "Conv2d", "Conv3d"]),
     ("DepthWiseConv", &["DepthWiseConv1d", "DepthWiseConv2d"]),
@@ -55,7 +55,7 @@ const SPELLINGS: &[(&str, &[&str])] = &[
     ("Gather", &["Gather", "GatherNd", "GatherElements"]),
 ];
 
-/// Names for several kinds, as rules may use them.
+/// Names for groups of kinds that rules may use.
 const GROUPS: &[(&str, &[&str])] = &[
     ("any matrix op", &["Conv", "TransposeConv", "FullyConnected", "MatMul"]),
     ("any data mover", &["Transpose", "Reshape", "Concat", "Slice", "Split", "SpaceToDepth", "DepthToSpace"]),
@@ -81,7 +81,7 @@ static BY_SPELLING: LazyLock<HashMap<(&str, Option<u64>), Kind>> = LazyLock::new
 });
 
 impl Kind {
-    /// The kind of an op; `None` for what no rule speaks of, other packages' ops among it.
+    /// The kind of an op; `None` if no rule refers to it, as with ops of other packages.
     pub fn of(op: &Op) -> Option<Self> {
         if op.package != "qti.aisw" {
             return None;
@@ -91,7 +91,7 @@ impl Kind {
         BY_SPELLING.get(&(op_type, None)).or_else(|| BY_SPELLING.get(&(op_type, operation))).copied()
     }
 
-    /// By the name that rules use.
+    /// Looks up a kind by the name that rules use.
     pub fn named(name: &str) -> Option<Self> {
         SPELLINGS.iter().position(|row| row.0 == name).map(Self)
     }
@@ -102,7 +102,7 @@ impl Kind {
     }
 }
 
-/// Kinds as a rule lists them: names and groups. Unknown names are errors.
+/// Kinds as listed in a rule: names and groups. Unknown names are errors.
 #[derive(Debug, Clone, Default)]
 pub struct Kinds(pub Vec<Kind>);
 

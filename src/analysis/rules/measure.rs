@@ -1,52 +1,52 @@
-//! Numbers of one op that rules set limits to.
+//! Measures of one op that rules set limits on.
 
 use super::graph::Node;
 use crate::models::{DataType, Tensor, TensorKind};
 use serde::Deserialize;
 
-/// HTP's matrix unit works on blocks of this many channels.
+/// HTP's matrix unit works on blocks of this many channels ...
 const CHANNEL_BLOCK: u64 = 32;
 /// ... and of this many rows and columns.
 const TILE: u64 = 8;
-/// Depth that HTP's own estimate of an op's need of VTCM reckons with.
+/// Depth that HTP assumes in its own estimate of an op's VTCM use.
 const ESTIMATE_DEPTH: u64 = 256;
 
-/// A number of an op.
+/// A measure of an op.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
     /// Share of the op times, 0 to 1.
     Share,
-    /// Place among the ops by time, from 1.
+    /// Rank among the ops by time, from 1.
     Place,
     /// Channels that a matrix op sums over, per group.
     ChannelsIn,
-    /// Channels that it makes.
+    /// Output channels.
     ChannelsOut,
-    /// Part of a matrix op's work that is padding of its channels to blocks of 32, 0 to 1.
+    /// Share of a matrix op's work that is padding of its channels to blocks of 32, 0 to 1.
     ChannelPadding,
-    /// Part of the work that is padding of height and width to tiles of 8, 0 to 1.
+    /// Share of the work that is padding of height and width to tiles of 8, 0 to 1.
     MapPadding,
-    /// Height times width of the largest map that it reads or makes.
+    /// Height times width of the largest feature map it reads or writes.
     MapSize,
-    /// Elements of a convolution's window.
+    /// Elements in a convolution's window.
     Window,
-    /// Most dimensions of a tensor that it reads or makes.
+    /// Highest rank of a tensor it reads or writes.
     Rank,
     /// Length of the axis that it works along.
     AxisLength,
     /// Ops that read its outputs.
     Readers,
-    /// Convolutions of the same window that read the same tensor, this one included.
+    /// Convolutions with the same window that read the same tensor, this one included.
     Siblings,
-    /// Part of the bytes it moves that is weights, 0 to 1.
+    /// Share of weights in the bytes it moves, 0 to 1.
     WeightShare,
-    /// VTCM that it needs by HTP's own estimate, MiB.
+    /// VTCM use by HTP's own estimate, MiB.
     VtcmNeedMb,
 }
 
 impl Measure {
-    /// The number; `None` where the op has none.
+    /// The value; `None` if the op has no such measure.
     pub fn of(self, node: &Node<'_>) -> Option<f64> {
         match self {
             Self::Share => node.share,
@@ -80,7 +80,7 @@ impl Measure {
         }
     }
 
-    /// What the evidence says of it, where the op's own description does not show it already.
+    /// What the evidence says about it, unless the op's own description already shows it.
     pub fn note(self, value: f64) -> Option<String> {
         let percent = |part: f64| format!("{:.0} %", part * 100.0);
         Some(match self {
@@ -98,7 +98,7 @@ impl Measure {
         })
     }
 
-    /// True for numbers between 0 and 1 that a gain can be weighed by.
+    /// True for measures between 0 and 1 that a gain can be weighted by.
     #[cfg(test)]
     pub fn is_share(self) -> bool {
         matches!(self, Self::Share | Self::ChannelPadding | Self::MapPadding | Self::WeightShare)
@@ -109,7 +109,7 @@ fn up(value: u64, unit: u64) -> u64 {
     value.div_ceil(unit).saturating_mul(unit).max(1)
 }
 
-/// Part of the blocks that `value` fills.
+/// Share of its blocks that `value` fills.
 fn filled(value: u64, unit: u64) -> f64 {
     value as f64 / up(value, unit) as f64
 }
@@ -119,7 +119,7 @@ fn tensors<'a>(node: &Node<'a>) -> impl Iterator<Item = &'a Tensor> {
     node.activations().chain(node.op.outputs.iter().filter(|tensor| tensor.kind != TensorKind::Null))
 }
 
-/// Height and width of a 4-D tensor, NHWC as QNN has it.
+/// Height and width of a 4-D tensor in QNN's NHWC layout.
 fn map(tensor: &Tensor) -> Option<(u64, u64)> {
     match tensor.shape.as_slice() {
         [_, height, width, _] => Some((u64::from(*height), u64::from(*width))),
@@ -156,7 +156,7 @@ pub fn axis(node: &Node<'_>) -> Option<usize> {
     usize::try_from(axis).ok().filter(|axis| *axis < rank)
 }
 
-/// Numbers of a parameter: a scalar, or the values of a tensor.
+/// Values of a parameter: a scalar, or the elements of a tensor.
 pub fn numbers(node: &Node<'_>, param: &str) -> Option<Vec<u64>> {
     fn flat(value: &serde_json::Value, out: &mut Vec<u64>) -> Option<()> {
         match value {
@@ -173,8 +173,8 @@ pub fn numbers(node: &Node<'_>, param: &str) -> Option<Vec<u64>> {
     Some(out)
 }
 
-/// HTP's estimate for element-wise ops: width (rounded to 8 for 8-bit, to 4 for wider types) times 256 times the size of an
-/// element, for each tensor.
+/// HTP's estimate for element-wise ops: width (rounded to 8 for 8-bit types, to 4 for wider ones) times 256
+/// times the size of an element, for each tensor.
 fn vtcm_need(node: &Node<'_>) -> Option<f64> {
     let output = node.output()?;
     let [_, _, width, _] = output.shape.as_slice() else { return None };

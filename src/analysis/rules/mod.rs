@@ -1,8 +1,8 @@
-//! Suggestions: rules that are data, compared with what is known of a run.
+//! Suggestions: rules in the form of data, matched against what is known about a run.
 //!
-//! A rule (`catalogue/*.toml`, [`rule::Rule`]) says of which layers or of what in the run it speaks; the engine finds them,
-//! tells what it saw as evidence, and bounds the gain by the time that the layers take. `docs/suggestions.md` lists the rules
-//! and says how to add one.
+//! A rule (`catalogue/*.toml`, [`rule::Rule`]) describes the layers, or the aspect of the run, that it
+//! applies to; the engine finds them, reports what it saw as evidence, and bounds the gain by the time that
+//! the layers take. `docs/suggestions.md` lists the rules and explains how to add one.
 
 mod catalogue;
 mod condition;
@@ -27,14 +27,14 @@ use crate::store::{Run, Store};
 use facts::Facts;
 use rule::{Rule, When};
 
-/// Changes that can save less of the latency than this are not worth a suggestion.
+/// Share of the latency below which a possible saving is not worth a suggestion.
 pub const WORTH_IT: f64 = 0.03;
-/// From here on a suggestion is more than good to know.
+/// Share of the latency from which a suggestion is more than good to know.
 const WEIGHTY: f64 = 0.10;
-/// Layers that a suggestion names; their number is told in any case.
+/// Layers that a suggestion names; their total number is always given.
 const MOST_NAMES: usize = 20;
 
-/// What to change about a run, by the rules that apply to it.
+/// Suggested changes for a run, from the rules that apply to it.
 pub fn findings(store: &Store, run: &Run) -> Vec<Finding> {
     let facts = Facts::of(store, run);
     let figures = figures::all(&facts);
@@ -51,7 +51,7 @@ pub struct RuleSummary {
     pub backends: Vec<&'static str>,
     /// When it applies, in words: the title without its figures.
     pub title: String,
-    /// What it says to do.
+    /// What it suggests.
     pub action: &'static str,
     /// Where it comes from.
     pub source: &'static str,
@@ -83,7 +83,7 @@ fn apply(rule: &'static Rule, facts: &Facts<'_>) -> Option<Finding> {
     let gain_share = gain.zip(latency_us).map(|(gain, latency_us)| gain.map(|us| us / latency_us));
     let part = match (gain_share, rule.layers.is_empty()) {
         (Some([_, high]), _) => Some(high),
-        // A rule that tells no figure is still about what its layers take.
+        // A rule that reports no figure is still about the time its layers take.
         (None, false) => Some(share),
         (None, true) => None,
     };
@@ -119,7 +119,7 @@ fn apply(rule: &'static Rule, facts: &Facts<'_>) -> Option<Finding> {
     Some(finding)
 }
 
-/// Adds what was seen, if everything holds.
+/// Adds what was observed, if every condition holds.
 fn when(when: &When, facts: &Facts<'_>, seen: &mut Vec<Evidence>) -> Option<()> {
     for condition in &when.is {
         let text = condition.seen(facts)?;
@@ -159,12 +159,13 @@ fn when(when: &When, facts: &Facts<'_>, seen: &mut Vec<Evidence>) -> Option<()> 
     held.then_some(())
 }
 
-/// The layers that the rule is about, worst first; none for a rule about the run, `None` if the rule does not apply.
+/// The layers that the rule concerns, worst first; empty for a rule about the run, `None` if the rule does
+/// not apply.
 fn layers(rule: &Rule, facts: &Facts<'_>) -> Option<Vec<usize>> {
     if rule.layers.is_empty() {
         return Some(Vec::new());
     }
-    // Without op times a pattern cannot be told from a harmless one.
+    // Without op times, a costly pattern cannot be told from a harmless one.
     if !facts.nodes.timed {
         return None;
     }

@@ -1,4 +1,4 @@
-//! What an op is or is not, as rules say it.
+//! Properties that an op has or lacks, as rules name them.
 
 use super::graph::Node;
 use super::measure::{axis, numbers};
@@ -17,7 +17,7 @@ pub enum Property {
     ByAConstant,
     /// It works along the last axis.
     AlongTheLastAxis,
-    /// It works over all of a map's rows and columns.
+    /// It works over all rows and columns of a feature map.
     OverTheWholeMap,
     /// It reads floats.
     Float,
@@ -27,16 +27,16 @@ pub enum Property {
     SixteenBit,
     /// It writes 32-bit integers.
     MakesIntegers,
-    /// Its weights are constant and of 8 bits.
+    /// Its weights are constant and have 8 bits.
     EightBitWeights,
-    /// The zero of its weights is not in the middle of their range.
+    /// The zero point of its weights is not in the middle of their range.
     AsymmetricWeights,
     /// A convolution of stride 1 that keeps height and width by padding.
     PaddedToTheSameSize,
 }
 
 impl Property {
-    /// True if the op has it. What cannot be told does not hold.
+    /// True if the op has the property. One that is unknown does not hold.
     pub fn holds(self, node: &Node<'_>) -> bool {
         let input = |test: &dyn Fn(DataType) -> bool| node.input().is_some_and(|tensor| test(tensor.dtype));
         let constant = |at: usize| node.op.inputs.get(at).is_some_and(|tensor| tensor.kind == TensorKind::Static);
@@ -89,7 +89,7 @@ fn over_the_whole_map(node: &Node<'_>) -> bool {
     }
 }
 
-/// Unsigned fixed point is symmetric with its zero at half of the range, signed with its zero at 0.
+/// Unsigned fixed point is symmetric if its zero point is half of the range, signed if it is 0.
 fn is_asymmetric(weights: &Tensor) -> bool {
     let Some((low, high)) = weights.dtype.integer_range().filter(|_| weights.dtype.is_fixed_point()) else {
         return false;

@@ -1,4 +1,4 @@
-//! Limits of a number, as rules write them.
+//! Limits of a number, as written in rules.
 
 use serde::Deserialize;
 
@@ -14,7 +14,7 @@ pub struct Range {
 }
 
 impl Range {
-    /// True if `value` is within.
+    /// True if `value` is within the limits.
     pub fn holds(self, value: f64) -> bool {
         value.is_finite()
             && self.above.is_none_or(|limit| value > limit)
@@ -24,7 +24,7 @@ impl Range {
             && self.not_multiple_of.is_none_or(|unit| value % unit != 0.0)
     }
 
-    /// True if nothing is asked.
+    /// True if there are no limits.
     pub fn is_empty(self) -> bool {
         self == Self::default()
     }

@@ -1,4 +1,4 @@
-//! What a rule is made of. Everything is read strictly: a word that does not exist is an error.
+//! The structure of a rule. Parsing is strict: an unknown word is an error.
 
 use super::condition::Condition;
 use super::figure::Figure;
@@ -15,21 +15,21 @@ use std::collections::BTreeMap;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Rule {
-    /// Name that stays the same over versions.
+    /// Name, stable across versions.
     pub id: String,
-    /// One sentence; `{share}` and `{layers}` stand for what was found.
+    /// One sentence; `{share}` and `{layers}` are replaced by what was found.
     pub title: String,
-    /// Backends it is about.
+    /// Backends it applies to.
     pub backends: Vec<Backend>,
-    /// Whether a simulated run can show it. Clocks, transport and heat cannot.
+    /// Whether it applies to a simulated run, which has no clocks, transport or heat.
     pub on_simulator: bool,
-    /// What must hold of the run.
+    /// Requirements on the run.
     #[serde(default)]
     pub when: When,
-    /// The layers it is about: alternatives.
+    /// The layers it concerns, as alternatives.
     #[serde(default)]
     pub layers: Vec<OpTest>,
-    /// What must hold of these layers together.
+    /// Requirements on all of these layers together.
     #[serde(default)]
     pub together: Together,
     /// What to do.
@@ -37,14 +37,14 @@ pub struct Rule {
     pub action: String,
     /// Why that helps.
     pub why: String,
-    /// What it takes.
+    /// How much effort it takes.
     pub effort: Effort,
-    /// Time that it may save, where a bound is known.
+    /// Time that it may save, if a bound is known.
     pub gain: Option<Gain>,
-    /// How much it matters where no gain is known.
+    /// How much it matters if no gain is known.
     #[serde(default = "info")]
     pub severity: Severity,
-    /// Ready to copy; one with a placeholder that is not known is left out.
+    /// Ready to copy; a snippet with an unknown placeholder is left out.
     #[serde(default)]
     pub snippets: Vec<String>,
     /// Where it comes from.
@@ -55,43 +55,43 @@ fn info() -> Severity {
     Severity::Info
 }
 
-/// What must hold of the run: all that is given.
+/// Requirements on the run; all that are given must hold.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct When {
-    /// Conditions that hold.
+    /// Conditions that must hold.
     #[serde(default)]
     pub is: Vec<Condition>,
-    /// Conditions that do not.
+    /// Conditions that must not hold.
     #[serde(default)]
     pub not: Vec<Condition>,
-    /// Figures within limits; one that is not known is not.
+    /// Figures that must be within limits; an unknown figure is not.
     #[serde(default)]
     pub figure: BTreeMap<Figure, Range>,
-    /// Other layers within limits.
+    /// Other layers that must be within limits.
     #[serde(default)]
     pub layers: Vec<Others>,
-    /// At least one of these.
+    /// At least one of these must hold.
     #[serde(default)]
     pub any: Vec<When>,
-    /// Figures that are told where they are known.
+    /// Figures that are reported if known.
     #[serde(default)]
     pub tell: Vec<Figure>,
 }
 
-/// Layers that a rule is not about, but that must be there, or few.
+/// Layers that a rule does not concern, but that must be present, or few.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Others {
     /// What they are called in the evidence, such as `matrix ops`.
     pub called: String,
-    /// Which.
+    /// Which layers.
     pub which: OpTest,
-    /// Limits of all of them together.
+    /// Limits on all of them together.
     pub together: Together,
 }
 
-/// Limits of layers together.
+/// Limits on a set of layers together.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Together {
@@ -103,27 +103,27 @@ pub struct Together {
     pub share: Range,
 }
 
-/// What must hold of an op: all that is given.
+/// Requirements on an op; all that are given must hold.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct OpTest {
     /// One of these kinds.
     #[serde(default)]
     pub kind: Kinds,
-    /// Properties it has.
+    /// Properties it must have.
     #[serde(default)]
     pub is: Vec<Property>,
-    /// Properties it has not.
+    /// Properties it must lack.
     #[serde(default)]
     pub not: Vec<Property>,
-    /// Measures within limits; one that does not exist is not.
+    /// Measures that must be within limits; one that the op does not have is not.
     #[serde(default)]
     pub measure: BTreeMap<Measure, Range>,
-    /// An op of which it reads an output.
+    /// An op whose output it reads.
     pub reads: Option<Box<OpTest>>,
     /// An op that reads its output.
     pub read_by: Option<Box<OpTest>>,
-    /// A chain: what reads it, what reads that, and so on; all of them are involved.
+    /// A chain: an op that reads its output, one that reads that one's, and so on; all of them are involved.
     #[serde(default)]
     pub then: Vec<OpTest>,
 }
@@ -132,22 +132,22 @@ pub struct OpTest {
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Gain {
-    /// Of which time.
+    /// The time it is a share of.
     pub of: GainOf,
-    /// Lowest and highest part of it, 0 to 1.
+    /// Lowest and highest share of it, 0 to 1.
     pub part: [f64; 2],
-    /// Each layer's time counts by this measure (a share) only.
+    /// Weights each layer's time by this measure (a share).
     pub by: Option<Measure>,
 }
 
-/// The time that a gain is part of.
+/// The time that a gain is a share of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GainOf {
-    /// That of the layers involved.
+    /// The time of the layers involved.
     Layers,
-    /// Between the caller and the accelerator: the RPC time without the accelerator's.
+    /// The time between the caller and the accelerator: the RPC time without the accelerator's.
     Transport,
-    /// On this side of the RPC.
+    /// The time on this side of the RPC.
     Host,
 }

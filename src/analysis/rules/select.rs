@@ -1,16 +1,17 @@
-//! Which layers a rule is about.
+//! Selects the layers that a rule concerns.
 
 use super::graph::{Node, Nodes};
 use super::rule::OpTest;
 
-/// Ops that pass the test and, where the test is a chain, those that follow in it; in the order of composition.
+/// Ops that pass the test and, if the test is a chain, the ops that follow in it; in the order of
+/// composition.
 pub fn select(nodes: &Nodes<'_>, test: &OpTest) -> Vec<usize> {
     let candidates = nodes.candidates(&test.kind.0).into_iter();
     let first: Vec<usize> = candidates.filter(|&index| passes(nodes, index, test)).collect();
     if test.then.is_empty() {
         return first;
     }
-    // Forwards, everything that can be reached step by step; then backwards, what leads to the end.
+    // Forwards, everything reachable step by step; then backwards, whatever leads to the end.
     let mut steps = vec![first];
     for step in &test.then {
         let reached = steps.last().into_iter().flatten().flat_map(|&index| readers(nodes, index));

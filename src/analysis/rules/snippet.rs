@@ -1,14 +1,14 @@
-//! Commands and parts of configuration files with the run's own names in them.
+//! Commands and parts of configuration files, filled in with the run's own names.
 
 use super::facts::Facts;
 use crate::devices::quote;
 use crate::event::clean_text;
 
-/// The text with its placeholders filled; `None` if one of them is not known.
+/// The text with its placeholders filled in; `None` if one of them is unknown.
 pub fn fill(text: &str, facts: &Facts<'_>) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    // In one pass: what is put in may look like a placeholder and is none.
+    // A single pass: inserted text may look like a placeholder but is not one.
     while let Some(at) = rest.find('{') {
         let (before, from) = rest.split_at(at);
         out.push_str(before);
@@ -26,7 +26,7 @@ pub fn fill(text: &str, facts: &Facts<'_>) -> Option<String> {
     Some(out)
 }
 
-/// What a placeholder stands for. Commands are quoted for a shell, names in JSON as JSON.
+/// The value of a placeholder. Commands are quoted for a shell, names in JSON are escaped as JSON.
 fn value(name: &str, facts: &Facts<'_>) -> Option<String> {
     let plan = &facts.run.plan;
     let model = || quote(&clean_text(&plan.model));
@@ -46,7 +46,7 @@ fn value(name: &str, facts: &Facts<'_>) -> Option<String> {
         "hvx_threads" => Some(facts.soc?.hvx_threads?.to_string()),
         "big_cores" => {
             let fastest = facts.device()?.clusters.iter().max_by_key(|cluster| cluster.max_freq_hz)?;
-            // A mask holds 64 cores.
+            // A mask holds at most 64 cores.
             let mask = fastest.cpus.iter().try_fold(0u64, |mask, &cpu| Some(mask | 1u64.checked_shl(cpu)?))?;
             Some(format!("{mask:x}"))
         }
@@ -54,7 +54,7 @@ fn value(name: &str, facts: &Facts<'_>) -> Option<String> {
     }
 }
 
-/// The flag that names the device, with a blank before it; nothing for this machine.
+/// The flag that names the device, preceded by a space; empty for this machine.
 fn device(facts: &Facts<'_>) -> String {
     let id = || quote(&clean_text(&facts.run.plan.device));
     if facts.is_on_a_device() { format!(" --device {}", id()) } else { String::new() }

@@ -5,7 +5,7 @@ use crate::backends::{Backend, errors};
 use crate::store::{Run, TappedGraph};
 use crate::text::{bytes_text, counted, share_text};
 
-/// Input bytes from which a copy is worth a warning.
+/// Input bytes from which a copy deserves a warning.
 const LARGE_BYTES: u64 = 64 << 10;
 
 pub(super) fn findings(run: &Run, graph: &TappedGraph) -> Vec<Finding> {

@@ -1,4 +1,4 @@
-//! How a process makes backends, contexts and graphs, and what failed on the way.
+//! How a process creates backends, contexts and graphs, and what fails along the way.
 
 use super::super::{Advice, Effort, Evidence, Finding, FindingKind, Severity};
 use crate::backends::errors;
@@ -7,15 +7,15 @@ use crate::text::{counted, duration_text};
 use qnnscope_core::tap::Call;
 use std::collections::BTreeMap;
 
-/// Makings after the first execution, from which they are no accident.
+/// Number of creations after the first execution from which they are no accident.
 const AGAIN: u64 = 3;
-/// A making for so many inferences at most.
+/// At most this many inferences per creation.
 const PER: u64 = 10;
-/// The code with which a device whose options were laid out for another release cannot be made.
+/// Error code of creating a device whose options have the layout of another release.
 const DEVICE_CONFIG: u64 = 14001;
-/// The answer of backends that have no such thing, such as devices of the CPU; programs ask all the same.
+/// Answer of backends that lack the object, such as devices on the CPU; programs ask for it anyway.
 const NOT_SUPPORTED: u64 = 1000;
-/// Codes, ops and calls that are listed.
+/// Codes, ops and calls listed in a finding.
 const LISTED: usize = 5;
 
 pub(super) fn findings(store: &Store, process: &TappedProcess) -> Vec<Finding> {
@@ -81,7 +81,7 @@ fn not_executed(process: &TappedProcess) -> Option<Finding> {
         let seen = if calls.is_empty() { "no call that creates anything".to_owned() } else { calls.join(", ") };
         evidence.push(Evidence::new(format!("calls that were seen: {seen}")));
     }
-    // A compiler makes graphs and executes none of them.
+    // A compiler creates graphs and executes none of them.
     let compiles = made > 0 && process.failures.iter().all(is_answer);
     let severity = if compiles { Severity::Info } else { Severity::Problem };
     let mut finding = Finding::new("tap.not-executed", FindingKind::Trust, severity, title, evidence);
@@ -107,7 +107,7 @@ fn call_text(call: &Call) -> String {
     format!("{} failed with {}{symbol}{meaning}", call.call, call.code & 0xffff)
 }
 
-/// True for a device that a backend does not have: an answer, and no failure.
+/// True for a device that a backend does not have: an answer rather than a failure.
 fn is_answer(call: &Call) -> bool {
     call.call == "deviceCreate" && call.code & 0xffff == NOT_SUPPORTED
 }
@@ -176,7 +176,7 @@ fn died(process: &TappedProcess) -> Option<Finding> {
     Some(Finding::new("tap.cut-off", FindingKind::Trust, severity, title, vec![Evidence::new(text)]))
 }
 
-/// How many, where that can be counted.
+/// How many, if that can be counted.
 fn lost_text(what: &str, count: u64) -> String {
     if what.starts_with("all ") { what.to_owned() } else { format!("{count} {what}") }
 }

@@ -1,4 +1,4 @@
-//! What only a tap can see: how a program uses QNN, around and between its graphs' executions.
+//! What only a tap can see: how a program uses QNN, around and between the executions of its graphs.
 
 mod graph;
 mod making;
@@ -11,7 +11,7 @@ pub use program::program_findings;
 use super::finding::{self, Finding};
 use crate::store::{Run, Store, TappedProcess};
 
-/// What is found in a process as a whole, what matters most first.
+/// Findings about a process as a whole, most important first.
 pub fn process_findings(store: &Store, process: &TappedProcess) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.extend(making::findings(store, process));
@@ -21,7 +21,7 @@ pub fn process_findings(store: &Store, process: &TappedProcess) -> Vec<Finding> 
     findings
 }
 
-/// What is found in the way in which a program executes the graph of a run; nothing for other runs.
+/// Findings about how a program executes the graph of a run; none for other runs.
 pub(super) fn graph_findings(store: &Store, run: &Run) -> Vec<Finding> {
     store
         .tapped()

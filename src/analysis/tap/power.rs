@@ -1,4 +1,4 @@
-//! Power votes of a process that uses HTP. Without a vote the NPU runs at the clocks that the system chooses.
+//! Power votes of a process that uses HTP. Without a vote, the NPU runs at clocks chosen by the system.
 
 use super::super::{Advice, Effort, Evidence, Finding, FindingKind, Severity};
 use crate::backends::Backend;
@@ -8,11 +8,11 @@ use serde_json::Value;
 
 /// The highest voltage corner.
 const BURST_CORNER: f64 = 160.0;
-/// Fewest executions whose votes are judged.
+/// Minimum number of executions for judging votes.
 const FEWEST: u64 = 2;
-/// Later votes, from which they follow the inferences ...
+/// Number of later votes from which they follow the inferences ...
 const SEVERAL: u64 = 4;
-/// ... one for so many inferences at most.
+/// ... with at most this many inferences per vote.
 const PER: u64 = 4;
 
 pub(super) fn findings(store: &Store, process: &TappedProcess) -> Vec<Finding> {

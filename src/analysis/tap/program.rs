@@ -1,12 +1,12 @@
-//! What is found in a tapped program as a whole.
+//! Findings about a tapped program as a whole.
 
 use super::super::{Advice, Effort, Evidence, Finding, FindingKind, Severity};
 use crate::store::Tapped;
 
-/// Sentences that are told.
+/// Sentences listed in a finding.
 const LISTED: usize = 5;
 
-/// What keeps a program's figures from being there.
+/// Why a program's figures are missing.
 pub fn program_findings(tapped: &Tapped) -> Vec<Finding> {
     let mut findings = Vec::new();
     if !tapped.not_reached.is_empty() {
@@ -14,7 +14,7 @@ pub fn program_findings(tapped: &Tapped) -> Vec<Finding> {
         let title = "the tap was not loaded into the program, or into part of it".to_owned();
         findings.push(Finding::new("tap.not-reached", FindingKind::Trust, Severity::Problem, title, evidence));
     }
-    // Where the tap could not see, nobody can say that there was nothing.
+    // If the tap could not reach everything, the absence of executions proves nothing.
     let saw_all = tapped.not_reached.is_empty();
     if tapped.ended.is_some() && tapped.processes.is_empty() && tapped.loaded_count > 0 && saw_all {
         let title = "no process of the program used QNN".to_owned();

@@ -2,7 +2,7 @@ use super::*;
 use crate::tap::replay;
 use serde_json::{Value, json};
 
-/// What a process on a backend says up to a graph that is ready.
+/// What a process reports on a backend, up to a graph that is ready.
 fn made(backend_id: u32) -> Vec<Value> {
     let tensor = json!({"name": "x", "dtype": "float32", "shape": [1, 65536], "quantization": null, "kind": "input"});
     vec![

@@ -4,13 +4,13 @@ use super::super::{Advice, Effort, Evidence, Finding, FindingKind, Severity};
 use crate::store::{Alone, TappedProcess};
 use crate::text::{counted, duration_text, share_text};
 
-/// Part of the time outside QNN from which it is worth a warning.
+/// Share of time outside QNN that deserves a warning.
 const MUCH: f64 = 0.5;
-/// Fewest executions of a kind that are compared.
+/// Minimum number of executions of a kind for a comparison.
 const FEWEST: u64 = 10;
-/// How much longer executions are beside others, from which they wait.
+/// Factor by which overlapping executions must be longer to count as waiting.
 const WAITS: f64 = 1.3;
-/// Graphs an inference has in the mean, from which it is made of several.
+/// Mean number of graphs per inference from which it consists of several.
 const SEVERAL: f64 = 1.5;
 
 pub(super) fn findings(process: &TappedProcess) -> Vec<Finding> {
@@ -124,7 +124,7 @@ fn loading(process: &TappedProcess) -> Option<Finding> {
     Some(finding)
 }
 
-/// Executions of several threads on one backend take turns there: whoever comes second waits.
+/// Executions of several threads on one backend take turns: whichever comes second waits.
 fn waiting(process: &TappedProcess) -> Vec<Finding> {
     let judge = |(at, graph): (usize, &crate::store::TappedGraph)| {
         let times = process.timeline.graph(at)?;

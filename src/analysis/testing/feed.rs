@@ -30,10 +30,10 @@ pub fn plan() -> RunPlan {
 
 /// A store with its stream.
 pub struct Feed {
-    /// What came of it.
+    /// The resulting store.
     pub store: Store,
     runs: u32,
-    /// Moment of the newest event, microseconds.
+    /// Time of the newest event, microseconds.
     pub now_us: u64,
 }
 
@@ -60,12 +60,12 @@ impl Feed {
         self.run(Event::RunStarted(Box::new(plan)));
     }
 
-    /// Puts an event on the stream.
+    /// Sends an event.
     pub fn send(&mut self, run: Option<RunId>, event: Event) {
         self.store.apply(&Record { seq: 0, t_us: self.now_us, run, event });
     }
 
-    /// Puts an event of the newest run on the stream.
+    /// Sends an event of the newest run.
     pub fn run(&mut self, event: Event) {
         self.send(Some(RunId(self.runs - 1)), event);
     }
@@ -87,7 +87,7 @@ impl Feed {
         }
     }
 
-    /// Clean inferences of a schedule from now on, that all take as long.
+    /// Clean inferences on a schedule from now on, all taking the same time.
     pub fn paced(&mut self, rate_hz: f64, count: u64, service_us: u64) {
         let (begun, period) = (self.now_us, 1e6 / rate_hz);
         for index in 0..count {
@@ -130,7 +130,7 @@ impl Feed {
         self.send(None, Event::CounterSetDeclared(set));
     }
 
-    /// A tick of them now.
+    /// Sends a tick of these counters at the current time.
     pub fn tick(&mut self, values: &[f64]) {
         let values = values.iter().map(|value| Some(*value)).collect();
         self.send(None, Event::Counters(CounterSample { set: 1, t_us: self.now_us, values }));

@@ -1,4 +1,4 @@
-//! Sessions made up for tests: each has just what its test is about.
+//! Sessions made up for tests, each with just what its test needs.
 
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small made-up numbers")]
 
@@ -18,7 +18,7 @@ pub const PHONE: &str = "phone";
 /// Counters begin this long before the clean phase and end this long after it, seconds.
 const MARGIN_S: f64 = 2.0;
 
-/// A session with one run. Every call adds something; [`Made::store`] ends it.
+/// A session with one run. Every call adds something; [`Made::store`] finishes it.
 pub struct Made {
     store: Store,
     plan: RunPlan,
@@ -64,52 +64,52 @@ impl Made {
         made
     }
 
-    /// Changes what was asked of the run.
+    /// Changes the run's plan.
     pub fn plan(mut self, change: impl FnOnce(&mut RunPlan)) -> Self {
         change(&mut self.plan);
         self
     }
 
-    /// The backend only emulates the hardware.
+    /// Marks the backend as an emulation of the hardware.
     pub fn simulated(self) -> Self {
         self.plan(|plan| plan.simulated = true)
     }
 
-    /// What is known of the phone.
+    /// Sets what is known about the phone.
     pub fn facts(mut self, facts: DeviceFacts) -> Self {
         apply(&mut self.store, None, Event::DeviceDescribed(Box::new(facts)));
         self
     }
 
-    /// Any event of the run, before its clean phase.
+    /// Adds any event of the run before its clean phase.
     pub fn event(mut self, event: Event) -> Self {
         self.later.push(event);
         self
     }
 
-    /// Something that may disturb the run, seen before it.
+    /// Adds something that may disturb the run, seen before it.
     pub fn confound(self, id: &str, observation: &str) -> Self {
         let confound = Confound { id: id.to_owned(), observation: observation.to_owned(), advice: "-".to_owned() };
         self.event(Event::ConfoundsFound(vec![confound]))
     }
 
-    /// A setting and what became of it.
+    /// Adds a setting and its outcome.
     pub fn setting(self, key: &str, value: &str, outcome: SettingOutcome) -> Self {
         self.event(Event::SettingApplied(Setting { key: key.to_owned(), value: value.to_owned(), outcome }))
     }
 
-    /// A finished stage.
+    /// Adds a finished stage.
     pub fn stage(self, stage: Stage, duration_us: f64) -> Self {
         self.event(Event::StageFinished { stage, duration_us })
     }
 
-    /// A figure of the compiler.
+    /// Adds a figure of the compiler.
     pub fn sub_stage(self, name: &str, value: f64, unit: &str) -> Self {
         let (name, unit) = (name.to_owned(), unit.to_owned());
         self.event(Event::SubStageFinished(SubStage { stage: Stage::Finalize, name, value, unit }))
     }
 
-    /// The graph that runs; ops get their indices here.
+    /// Sets the graph that runs; ops get their indices here.
     pub fn graph(self, mut ops: Vec<Op>) -> Self {
         for (op, index) in ops.iter_mut().zip(0..) {
             op.index = index;
@@ -126,7 +126,7 @@ impl Made {
         })))
     }
 
-    /// Ten detailed inferences with these values, a row per op of the graph, in the graph's order.
+    /// Adds ten detailed inferences with these values, one row per op in the graph's order.
     pub fn op_times(self, unit: OpUnit, values: &[u64]) -> Self {
         let rows: Vec<OpRow> = (0..)
             .zip(values)
@@ -139,35 +139,35 @@ impl Made {
         made
     }
 
-    /// A figure of the backend.
+    /// Adds a metric of the backend.
     pub fn metric(self, name: &str, unit: &str, value: f64) -> Self {
         let metrics = vec![Metric { name: name.to_owned(), unit: unit.to_owned(), value }];
         self.event(Event::Metrics(MetricSample { phase: Phase::Detailed, inference: 0, metrics }))
     }
 
-    /// The first inference, microseconds.
+    /// Sets the first inference, microseconds.
     pub fn first(self, latency_us: f64) -> Self {
         self.event(batch(Phase::First, 90_000_000, &[latency_us]))
     }
 
-    /// Inferences under detailed profiling, microseconds.
+    /// Sets the inferences under detailed profiling, microseconds.
     pub fn detailed(self, latencies_us: &[f64]) -> Self {
         self.event(batch(Phase::Detailed, 95_000_000, latencies_us))
     }
 
-    /// The clean phase, one inference after the other, microseconds.
+    /// Sets the clean phase, one inference after the other, microseconds.
     pub fn clean(mut self, latencies_us: Vec<f64>) -> Self {
         self.clean_us = vec![latencies_us];
         self
     }
 
-    /// The clean phase in launches, back to back, microseconds.
+    /// Sets the clean phase in launches, back to back, microseconds.
     pub fn launches(mut self, latencies_us: Vec<Vec<f64>>) -> Self {
         self.clean_us = latencies_us;
         self
     }
 
-    /// A clean phase on a schedule: times of the inferences themselves, microseconds.
+    /// Sets a clean phase on a schedule from the execution times of the inferences, microseconds.
     pub fn paced(self, rate_hz: f64, service_us: &[f64]) -> Self {
         let (mut starts, mut late_ns, mut free_us) = (Vec::new(), Vec::new(), 0.0f64);
         for (planned, us) in service_us.iter().enumerate() {
@@ -182,24 +182,24 @@ impl Made {
         self.plan(|plan| plan.mode.rate_hz = Some(rate_hz)).event(Event::Inferences(batch))
     }
 
-    /// CPU time of the runner in the clean phase, in cores.
+    /// Sets the runner's CPU use in the clean phase, in cores.
     pub fn runner_cores(self, cores: f64) -> Self {
         self.event(Event::CpuUsed { cpu_us: cores * 1e6, wall_us: 1e6 })
     }
 
-    /// A counter of this machine, read every quarter of a second.
+    /// Adds a counter of this machine, read every quarter of a second.
     pub fn host_counter(mut self, id: &str, maximum: Option<f64>, course: impl Fn(f64) -> f64 + 'static) -> Self {
         self.host.push((info(id, maximum), Box::new(move |t_s| Some(course(t_s)))));
         self
     }
 
-    /// A counter of the phone, read ten times a second.
+    /// Adds a counter of the phone, read ten times a second.
     pub fn phone_counter(mut self, id: &str, maximum: Option<f64>, course: impl Fn(f64) -> f64 + 'static) -> Self {
         self.phone.push((info(id, maximum), Box::new(move |t_s| Some(course(t_s)))));
         self
     }
 
-    /// A line of the backend's log, so many seconds after the start of the clean phase.
+    /// Adds a line of the backend's log, this many seconds after the start of the clean phase.
     pub fn log(mut self, at_s: f64, text: &str) -> Self {
         let line = LogLine::new(LogLevel::Warning, LogSource::Backend, text);
         let t_us = moment(at_s);
@@ -207,13 +207,13 @@ impl Made {
         self
     }
 
-    /// How it ended; well unless this says otherwise.
+    /// Sets how it ended; it succeeds unless this says otherwise.
     pub fn ended(mut self, status: RunStatus) -> Self {
         self.status = status;
         self
     }
 
-    /// The session, ended.
+    /// Finishes the session.
     pub fn store(mut self) -> Store {
         let run = Some(RunId(0));
         apply(&mut self.store, run, Event::RunStarted(Box::new(self.plan)));
@@ -256,17 +256,17 @@ pub fn only(store: &Store) -> &Run {
     &store.runs()[0]
 }
 
-/// A moment so many seconds after the start of the clean phase.
+/// A time this many seconds after the start of the clean phase.
 pub fn moment(at_s: f64) -> u64 {
     (CLEAN_START_US as f64 + at_s * 1e6) as u64
 }
 
-/// Latencies around `mean_us` with a spread of `percent` to either side, without order in time.
+/// Latencies around `mean_us` with a spread of `percent` to either side, in random order.
 pub fn steady(mean_us: f64, percent: f64, count: usize) -> Vec<f64> {
     steady_from(0x9e37_79b9_7f4a_7c15, mean_us, percent, count)
 }
 
-/// The same from a seed that is not 0, for many courses of the same kind.
+/// The same from a seed other than 0, for many series of the same kind.
 pub fn steady_from(seed: u64, mean_us: f64, percent: f64, count: usize) -> Vec<f64> {
     let mut state = seed;
     let mut uniform = || {
@@ -275,7 +275,7 @@ pub fn steady_from(seed: u64, mean_us: f64, percent: f64, count: usize) -> Vec<f
         state ^= state << 17;
         (state >> 11) as f64 / (1u64 << 53) as f64
     };
-    // The mean of four is close to a bell.
+    // The mean of four is nearly bell-shaped.
     let mut bell = || (0..4).map(|_| uniform()).sum::<f64>() / 2.0 - 1.0;
     (0..count).map(|_| mean_us * (1.0 + percent / 100.0 * bell())).collect()
 }
@@ -312,7 +312,7 @@ pub fn op(op_type: &str, input: &[u32], weights: &[u32], output: &[u32]) -> Op {
     op
 }
 
-/// A phone that tells nothing of itself.
+/// A phone that reports nothing about itself.
 pub fn silent_phone() -> DeviceFacts {
     DeviceFacts {
         id: PHONE.to_owned(),

@@ -1,5 +1,5 @@
-//! Stores for tests of analyses, built through the stream as all stores are: [`Made`] by describing a session, [`Feed`]
-//! by sending events one by one.
+//! Stores for tests of analyses, built from the stream as all stores are: [`Made`] by describing a session,
+//! [`Feed`] by sending events one by one.
 
 mod feed;
 mod made;

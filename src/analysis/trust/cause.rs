@@ -1,4 +1,4 @@
-//! Why launches of one run differ: what goes with the slow ones and not with the fast ones.
+//! Why launches of one run differ: what coincides with the slow ones and not with the fast ones.
 
 use super::super::load::READING_US;
 use super::super::window::{Watched, watched};
@@ -7,36 +7,38 @@ use crate::backends::Backend;
 use crate::event::{Setting, SettingOutcome};
 use crate::store::{Run, Store};
 
-/// Part of the slowdown that a lower clock has to explain to be named.
+/// Share of the slowdown that a lower clock must explain to be named.
 const EXPLAINS: f64 = 0.33;
-/// Degrees that slow launches have to be warmer.
+/// Degrees by which slow launches must be warmer, °C.
 const WARMER_C: f64 = 4.0;
-/// Cores that other processes have to take more of in slow launches.
+/// Number of additional cores that other processes must take in slow launches.
 const CORES: f64 = 0.3;
-/// Slow launches take this many times as long where threads share cores that they had for themselves in fast ones.
+/// Minimum factor by which launches are slower whose threads share cores that they had to themselves in fast
+/// ones.
 const SHARED_CORES: f64 = 1.25;
 
-/// What goes with slow launches.
+/// What coincides with slow launches.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cause {
-    /// A clock was lower.
+    /// A lower clock.
     Clock(Evidence),
-    /// It was warmer.
+    /// A higher temperature.
     Heat(Evidence),
-    /// Other processes took cores.
+    /// Other processes taking cores.
     Others(Evidence),
-    /// Nothing that was read: threads of the backend that wait for each other, placed on shared or on separate cores.
+    /// Nothing that was read: threads of the backend that wait for each other, placed on shared or on
+    /// separate cores.
     Placement(Evidence),
 }
 
 impl Cause {
-    /// What was seen.
+    /// What was observed.
     pub fn evidence(&self) -> Evidence {
         let (Self::Clock(evidence) | Self::Heat(evidence) | Self::Others(evidence) | Self::Placement(evidence)) = self;
         evidence.clone()
     }
 
-    /// What to do against it.
+    /// What to do about it.
     pub fn remedy(&self, run: &Run) -> Advice {
         let backend = run.plan.backend;
         let advice = |action: &str, why: &str, snippets: Vec<String>| Advice {
@@ -79,11 +81,11 @@ impl Cause {
     }
 }
 
-/// Launches in two groups, parted where neighbouring medians lie furthest apart.
+/// Launches in two groups, split where neighbouring medians are furthest apart.
 struct Groups {
-    /// True for slow ones, in the order of the launches.
+    /// True for slow launches, in launch order.
     slow: Vec<bool>,
-    /// Slow ones take this many times as long.
+    /// Slow launches take this many times as long.
     factor: f64,
 }
 
@@ -117,7 +119,8 @@ impl Groups {
     }
 }
 
-/// The likely cause, the one that explains most first; `None` where nothing goes with the slow launches.
+/// The likely cause, the one that explains most taking precedence; `None` if nothing coincides with the slow
+/// launches.
 pub fn cause(store: &Store, run: &Run, medians_us: &[f64]) -> Option<Cause> {
     let windows: Vec<(u64, u64)> = run.service().windows_us().to_vec();
     if windows.len() != medians_us.len() {
@@ -184,12 +187,12 @@ fn clock(
     Some(Cause::Clock(Evidence::at(text, counter.place())))
 }
 
-/// CPU use of each launch, cores.
+/// CPU use of each launch, in cores.
 fn own_cores(run: &Run) -> Vec<Option<f64>> {
     run.launches.iter().map(|launch| launch.cpu_utilization_percent().map(|percent| percent / 100.0)).collect()
 }
 
-/// Nothing else goes with it, and the backend runs on threads of this process, which were not placed.
+/// Applies if nothing else coincides and the backend runs on threads of this process that were not pinned.
 fn placement(run: &Run, groups: &Groups) -> Option<Cause> {
     let is_placed = |setting: &Setting| {
         setting.key == "--pin" && setting.value != "free" && setting.outcome == SettingOutcome::Applied

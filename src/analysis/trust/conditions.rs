@@ -1,4 +1,4 @@
-//! Under what conditions a run was measured.
+//! The conditions under which a run was measured.
 
 use super::super::Evidence;
 use super::super::heat::can_tell;
@@ -10,22 +10,22 @@ use crate::event::{OpUnit, RunStatus};
 use crate::store::Run;
 use crate::text::{counted, duration_text, rate_text};
 
-/// Part of the machine taken by others that matters.
+/// Minimum significant share of the machine taken by other processes.
 const LOAD_MATTERS: f64 = 0.1;
-/// Tracing that makes an inference this many times as long changes what layers look like.
+/// Increase of the inference time by tracing, as a factor, from which it distorts the layers.
 const TRACING_MATTERS: f64 = 1.25;
 
-/// What holds for a simulated run: nothing about a device.
+/// What applies to a simulated run: it says nothing about a device.
 pub(super) fn simulated(run: &Run) -> Reason {
     let text = format!("{} ran in this machine's {} emulation library", run.plan.backend, run.plan.backend);
     let title = "simulated: these times come from an emulation and do not predict a device".to_owned();
     let mut reason = Reason::new(TrustVerdict::Not, "trust.simulated", title, vec![Evidence::new(text)]);
-    // It was requested, and it is said wherever a figure is shown.
+    // It was requested, and is stated wherever a figure is shown.
     reason.finding.severity = super::Severity::Info;
     reason
 }
 
-/// Conditions that change times.
+/// Conditions that affect times.
 pub(super) fn judge(seen: &Seen<'_>, reasons: &mut Vec<Reason>, not_judged: &mut Vec<String>) {
     match &seen.load {
         Ok(_) => reasons.extend(background(seen)),
@@ -50,7 +50,7 @@ pub(super) fn judge(seen: &Seen<'_>, reasons: &mut Vec<Reason>, not_judged: &mut
     reasons.extend(imported(seen.run));
 }
 
-/// What is true of any run, simulated or not.
+/// What applies to any run, simulated or not.
 pub(super) fn whole(seen: &Seen<'_>, reasons: &mut Vec<Reason>) {
     let run = seen.run;
     reasons.extend(throttled(seen));
@@ -76,7 +76,8 @@ pub(super) fn whole(seen: &Seen<'_>, reasons: &mut Vec<Reason>) {
     }
 }
 
-/// An ONNX model of which QNN ran nothing: the figures are right, and of something else than what was requested.
+/// An ONNX model of which QNN ran nothing: the figures are correct, but of something other than what was
+/// requested.
 fn elsewhere(run: &Run) -> Option<Reason> {
     let placed = run.nodes.as_ref().filter(|placed| placed.is_all_cpu() && !placed.nodes.is_empty())?;
     let title = format!("nothing ran on {}: the figures are the CPU's", run.plan.backend);
@@ -84,7 +85,7 @@ fn elsewhere(run: &Run) -> Option<Reason> {
     Some(Reason::new(TrustVerdict::Not, "trust.not-on-qnn", title, vec![Evidence::new(text)]))
 }
 
-/// Layers of which none took any time. Counted in cycles, that is no time but the lack of one.
+/// Layers none of which took any time. If the unit is cycles, nothing was measured.
 fn zero_times(run: &Run) -> Option<Reason> {
     let inferences = run.ops.inferences();
     run.ops.mean_total().filter(|total| *total == 0.0 && !run.ops.rows().is_empty())?;
@@ -144,14 +145,15 @@ fn weight_of(confound: &str) -> Option<(TrustVerdict, &'static str)> {
         "power_save" => (TrustVerdict::WithCare, "trust.power-save"),
         "battery_low" => (TrustVerdict::WithCare, "trust.battery-low"),
         "busy_process" => (TrustVerdict::WithCare, "trust.busy-process"),
-        // A tethered phone is charged as a rule; it warms, which shows elsewhere if it matters.
+        // A tethered phone is normally charging; the heat shows elsewhere if it matters.
         "charging" => (TrustVerdict::Trusted, "trust.charging"),
         "screen_on" => (TrustVerdict::Trusted, "trust.screen-on"),
         _ => return None,
     })
 }
 
-/// A schedule that the backend cannot keep: latencies from planned starts are then those of a queue without end.
+/// A schedule that the backend cannot keep up with: latencies from planned starts are then those of an
+/// ever-growing queue.
 fn overloaded(run: &Run) -> Option<Reason> {
     let pace = run.pace.as_ref().filter(|pace| pace.is_overloaded())?;
     let (count, mean_us) = (run.clean.count(), pace.service.mean_us()?);
@@ -169,7 +171,7 @@ fn overloaded(run: &Run) -> Option<Reason> {
     Some(Reason::new(TrustVerdict::Not, "trust.overloaded", title, vec![Evidence::new(text)]))
 }
 
-/// The latencies are of the clean phase, so tracing touches the layers only.
+/// The latencies are those of the clean phase, so tracing only affects the layers.
 fn tracing(run: &Run) -> Option<Reason> {
     if let Some(factor) = run.overhead_factor().filter(|factor| *factor >= TRACING_MATTERS) {
         let clean = run.clean.mean_us().map_or_else(String::new, duration_text);
@@ -183,7 +185,7 @@ fn tracing(run: &Run) -> Option<Reason> {
     None
 }
 
-/// What another tool measured, and how, is as far known as its file says.
+/// What another tool measured, and how, is known only to the extent that its file says so.
 fn imported(run: &Run) -> Option<Reason> {
     let origin = run.plan.mode.origin.as_ref()?;
     let level = origin.clean_level.name();

@@ -1,4 +1,4 @@
-//! Whether the figures would be the same in another launch.
+//! Whether another launch would give the same figures.
 
 use super::super::launches::{InTime, MOST_LAUNCHES, Spread, minimal_difference};
 use super::super::{Advice, Effort, Evidence};
@@ -7,11 +7,11 @@ use super::{Reason, Seen, TrustVerdict};
 use crate::store::LaunchFigures;
 use crate::text::{counted, duration_text, known_text};
 
-/// Largest median against the smallest, from which launches disagree: by this part ...
+/// Ratio of the largest launch median to the smallest, less 1, from which launches disagree ...
 const MATTERS: f64 = 0.05;
 /// ... and from which one figure describes none of them.
 const TOO_MUCH: f64 = 0.3;
-/// Half of the median's interval as a part of it, from which it is not sharp.
+/// Half of the median's interval, as a fraction of it, from which it is imprecise.
 const SHARP: f64 = 0.05;
 
 pub(super) fn judge(seen: &Seen<'_>, reasons: &mut Vec<Reason>) {
@@ -46,7 +46,7 @@ fn overlap(launches: &[LaunchFigures]) -> bool {
     let slowest = medians().max_by(|a, b| value(a).total_cmp(&value(b)));
     match fastest.and_then(|p| p.ci95_us.1).zip(slowest.and_then(|p| p.ci95_us.0)) {
         Some((high, low)) => high >= low,
-        // Too few inferences each for intervals: what their medians say stands.
+        // Too few inferences each for intervals: the medians decide.
         None => false,
     }
 }
@@ -87,7 +87,7 @@ fn disagree(seen: &Seen<'_>, medians: &[f64], spread: &Spread) -> Reason {
     reason
 }
 
-/// Launches that agree within what they vary, but are too few to say so sharply.
+/// Launches that agree within their variation, but are too few to show so precisely.
 fn few(medians: &[f64], spread: &Spread) -> Option<Reason> {
     let known_to = spread.half_width();
     if known_to <= SHARP {
@@ -181,7 +181,7 @@ mod tests {
         let found = &reason(&trust, "trust.launches-disagree").unwrap().finding;
         assert!(found.evidence.last().unwrap().text.contains("threads"), "{found:?}");
         assert!(found.suggestion.as_ref().unwrap().action.contains("--pin"), "{found:?}");
-        // Not on another backend, whose speed does not hang on this process's threads.
+        // Not on another backend, whose speed does not depend on this process's threads.
         let gpu = Made::local(Backend::Gpu).launches([1000.0, 2000.0, 1010.0].map(|us| steady(us, 5.0, 100)).to_vec());
         let trust = judged(gpu);
         let found = &reason(&trust, "trust.launches-disagree").unwrap().finding;

@@ -13,24 +13,24 @@ use super::{Evidence, Finding, FindingKind, Severity};
 use crate::store::{LatencyStats, Launch, Run, Store, nanoseconds};
 use serde::Serialize;
 
-/// How far the latencies of a run can be trusted; also what a single reason does to that.
+/// How far the latencies of a run can be trusted; also the weight of a single reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TrustVerdict {
-    /// Nothing speaks against them.
+    /// Nothing casts doubt on them.
     Trusted,
     /// They hold for this launch; another process may be faster or slower throughout.
     WithinLaunch,
-    /// They hold, with the reasons in mind.
+    /// They hold, subject to the reasons.
     WithCare,
-    /// They do not describe what was asked.
+    /// They do not describe what was requested.
     Not,
 }
 
-/// Why figures are less sure than they look, or what to know about them.
+/// Why figures are less certain than they look, or what to know about them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reason {
-    /// What it does to the verdict.
+    /// Its effect on the verdict.
     pub weight: TrustVerdict,
     /// What was found.
     pub finding: Finding,
@@ -41,14 +41,14 @@ pub struct Reason {
 pub struct Trust {
     /// The verdict.
     pub verdict: TrustVerdict,
-    /// Its reasons, the weightiest first.
+    /// Its reasons, heaviest first.
     pub reasons: Vec<Reason>,
-    /// What could not be judged, each with the reason why.
+    /// What could not be judged, each with its reason.
     pub not_judged: Vec<String>,
 }
 
 impl TrustVerdict {
-    /// Words for people.
+    /// Human-readable name.
     pub fn text(self) -> &'static str {
         match self {
             Self::Trusted => "trusted",
@@ -71,20 +71,20 @@ impl Reason {
     }
 }
 
-/// What the reasons are found in; worked out once for all of them.
+/// What the reasons are derived from, computed once for all of them.
 struct Seen<'a> {
     store: &'a Store,
     run: &'a Run,
-    /// Its launches, each by itself.
+    /// Its launches, one by one.
     parts: Vec<Part>,
     held_back: Vec<HeldBack<'a>>,
     load: Result<Load<'a>, String>,
     dependence: Option<f64>,
 }
 
-/// A launch by itself: levels of launches differ, and that is no change within one of them.
+/// A single launch: launches fall on different levels, which is not a change within one of them.
 struct Part {
-    /// ` (launch 2 of 3)`, or nothing where there is one.
+    /// ` (launch 2 of 3)`, or empty if there is only one.
     which: String,
     latency: LatencyStats,
     blocks: Vec<Block>,
@@ -106,7 +106,7 @@ impl Part {
     }
 }
 
-/// The verdict on a run's latencies; `None` while there is none of the clean phase.
+/// The verdict on a run's latencies; `None` while the clean phase has none.
 pub fn trust(store: &Store, run: &Run) -> Option<Trust> {
     if run.clean.is_empty() {
         return None;
@@ -119,13 +119,13 @@ pub fn trust(store: &Store, run: &Run) -> Option<Trust> {
         load: load(store, run),
         dependence: None,
     };
-    // A launch where neighbours are alike the most.
+    // Of the launch whose neighbouring inferences are most alike.
     let dependence = seen.parts.iter().filter_map(|part| dependence(&part.latency)).reduce(f64::max);
     let seen = Seen { dependence, ..seen };
     let mut reasons = Vec::new();
     let mut not_judged = Vec::new();
     if run.plan.simulated {
-        // How even the emulation runs says nothing about a device.
+        // How steadily the emulator runs says nothing about a device.
         reasons.push(conditions::simulated(run));
     } else {
         steadiness::judge(&seen, &mut reasons, &mut not_judged);

@@ -1,19 +1,20 @@
-//! Whether there are enough inferences for the figures that are told.
+//! Whether there are enough inferences for the figures shown.
 
 use super::super::Evidence;
 use super::{Reason, Seen, TrustVerdict};
 use crate::store::PERCENTILES;
 use crate::text::{counted, duration_text};
 
-/// Half of the median's interval as a part of it, from which it is not sharp.
+/// Half of the median's interval, as a fraction of it, from which it is imprecise.
 const SHARP: f64 = 0.05;
-/// The same, from which the median says nothing: its interval is wider than itself, or begins at nothing.
+/// The same, from which the median means nothing: its interval is at least twice as wide as the median, or
+/// begins at 0.
 const UNKNOWN: f64 = 1.0;
-/// Inferences that count as one, from which neighbours are called alike.
+/// Inferences per independent one from which neighbours are called alike.
 const ALIKE: f64 = 4.0;
-/// Independent inferences below which a median is not sure.
+/// Number of independent inferences below which a median is uncertain.
 const ENOUGH: f64 = 30.0;
-/// Inferences below which no interval holds the median.
+/// Number of inferences below which no interval contains the median.
 const NO_INTERVAL: u64 = 6;
 
 pub(super) fn judge(seen: &Seen<'_>, reasons: &mut Vec<Reason>) {
@@ -26,13 +27,14 @@ pub(super) fn judge(seen: &Seen<'_>, reasons: &mut Vec<Reason>) {
         reasons.push(Reason::new(TrustVerdict::Not, "trust.few-samples", title, vec![Evidence::new(text)]));
         return;
     }
-    // A run that changes as it goes has neighbours that are alike; that has been said better.
+    // A run that changes over time has neighbours that are alike, which another finding already describes
+    // better.
     let told = |ids: &[&str]| reasons.iter().any(|reason| ids.contains(&reason.finding.id));
     let changes = told(&["trust.drift", "trust.level-shift", "trust.warm-up"]);
     let dependence = seen.dependence.filter(|_| !changes).unwrap_or(1.0);
-    // More inferences of a state that is none make no figure firmer.
+    // More inferences do not sharpen the figures of an unsteady run.
     let unsettled = told(&["trust.drift", "trust.level-shift", "trust.two-levels"]);
-    // With several launches it is these that count.
+    // With several launches, the launches count.
     if !unsettled && clean.launch_count() < 2 {
         reasons.extend(median(seen, dependence));
     }
@@ -69,7 +71,7 @@ fn median(seen: &Seen<'_>, dependence: f64) -> Option<Reason> {
         );
         return Some(Reason::new(TrustVerdict::Not, "trust.few-samples", title, vec![Evidence::new(text)]));
     }
-    // How many a program of the user's makes is no option of ours.
+    // A user's program decides its own number of inferences, so there is no option to suggest.
     let option = if seen.run.plan.driver.traits().takes_counts { format!(" (-n {needed})") } else { String::new() };
     let title = format!(
         "the median is only known to ±{:.1} %: about {} more inferences would make it ±{:.0} %{option}",
@@ -92,7 +94,7 @@ fn alike(count: u64, dependence: f64) -> Reason {
     Reason::new(weight, "trust.dependent-samples", title, vec![Evidence::new(text)])
 }
 
-/// The highest percentile that is shown, if nothing bounds it from above.
+/// The highest percentile shown, if it has no upper bound.
 fn tail(seen: &Seen<'_>) -> Option<Reason> {
     let clean = seen.run.service();
     let shown =

@@ -1,15 +1,15 @@
-//! Whether a run measured one state: no warm-up left, no drift, no two levels.
+//! Whether a run measured one state: no remaining warm-up, no drift, no two levels.
 
 use super::super::course::{MIN_SAMPLES, Step, Trend, is_rather_a_step, median, step, trend, two_levels};
 use super::super::{Evidence, EvidencePlace};
 use super::{Part, Reason, Seen, TrustVerdict};
 use crate::text::duration_text;
 
-/// A change of the level that matters, as a part of it.
+/// Minimum significant change of level, as a fraction of it.
 const MATTERS: f64 = 0.05;
-/// A change from which the figures describe no state at all.
+/// Change from which the figures describe no state at all.
 const TOO_MUCH: f64 = 0.3;
-/// A step in this first part of a phase that ends a slower time is warm-up.
+/// A slower stretch that ends within this first part of a phase is warm-up.
 const WARM_UP_PART: f64 = 0.34;
 
 pub(super) fn judge(seen: &Seen<'_>, reasons: &mut Vec<Reason>, not_judged: &mut Vec<String>) {
@@ -22,12 +22,12 @@ pub(super) fn judge(seen: &Seen<'_>, reasons: &mut Vec<Reason>, not_judged: &mut
         ));
         return;
     }
-    // One launch that changes is enough, and the one that changes most is told.
+    // One launch that changes is enough; the one that changes most is reported.
     let changed =
         long.iter().filter_map(|part| changed(seen, part)).reduce(|a, b| if b.weight > a.weight { b } else { a });
     let steady = changed.is_none();
     reasons.extend(changed);
-    // Two states one after the other are two levels, too; that has been said.
+    // Two states in succession are two levels, too; that has already been reported.
     let levels = || long.iter().find_map(|part| Some((part, two_levels(&part.latency)?)));
     if let Some((part, levels)) = levels().filter(|_| steady) {
         let text = format!(
@@ -101,7 +101,7 @@ fn stepped(seen: &Seen<'_>, part: &Part, step: &Step) -> Reason {
             (step.before_us / step.after_us - 1.0) * 100.0,
             seen.run.warmup.count() / seen.parts.len().max(1) as u64 + step.index as u64
         );
-        // What it does to the figures counts: a short warm-up hardly moves a median.
+        // Its effect on the figures counts: a short warm-up hardly moves a median.
         let moved = without_first(part, step.index);
         evidence.push(Evidence::new(format!("without them the median is {:.1} % lower", moved * 100.0)));
         let weight = if moved < MATTERS { TrustVerdict::Trusted } else { weight(moved) };
@@ -117,7 +117,7 @@ fn stepped(seen: &Seen<'_>, part: &Part, step: &Step) -> Reason {
     Reason::new(weight(change), "trust.level-shift", title, evidence)
 }
 
-/// How much lower the median is without the first inferences, as a part of it.
+/// How much lower the median is without the first inferences, as a fraction of it.
 fn without_first(part: &Part, count: usize) -> f64 {
     let samples = part.latency.samples_us();
     let count = count / usize::try_from(part.latency.stride()).unwrap_or(usize::MAX).max(1);
@@ -136,7 +136,7 @@ mod tests {
     fn reasons(latencies: Vec<f64>) -> Vec<Reason> {
         let store = Made::local(Backend::Cpu).clean(latencies).store();
         let mut reasons = trust(&store, only(&store)).unwrap().reasons;
-        // They are of one launch, which is told last but for what weighs nothing.
+        // They have one launch, which is reported after everything except reasons without weight.
         let one = reasons.iter().position(|reason| reason.finding.id == "trust.one-launch").unwrap();
         reasons.remove(one);
         reasons

@@ -1,4 +1,4 @@
-//! A tapped program that keeps its terminal; the report comes at its end.
+//! A tapped program that keeps its terminal; the report follows at its end.
 
 use super::super::{CliError, FAILED, Global, OK, headless as runs, say, setup};
 use super::TapArgs;
@@ -13,7 +13,7 @@ use crate::session::Source;
 use crate::tap::{Ended, Output, Server};
 use tokio::sync::watch;
 
-/// Runs the program to its end and reports.
+/// Runs the program to its end and reports on it.
 pub fn headless(args: &TapArgs, global: &Global) -> Result<u8, CliError> {
     let is_there = there::is_there(global);
     let outcome =
@@ -53,7 +53,7 @@ async fn session(args: &TapArgs, global: &Global) -> Result<TapOutcome, CliError
                 () = watching => Err(CliError::Interrupted),
             }
         };
-        // With these goes the last source: the hub then ends.
+        // Drops the last source; the hub then ends.
         drop((server, probe, source));
         result
     };
@@ -61,7 +61,7 @@ async fn session(args: &TapArgs, global: &Global) -> Result<TapOutcome, CliError
     Ok(TapOutcome { ended: result?, store, record_error: hub.take_record_error(), failure: None })
 }
 
-/// The program from its start to its end; without one, until a signal.
+/// Runs the program from start to end or, if there is none, waits for a signal.
 async fn run(args: &TapArgs, site: &Site, source: &Source) -> Result<Option<Ended>, CliError> {
     if args.command.is_empty() {
         tell(source, TapSeen::ProgramStarted { command: Vec::new() }).await;
@@ -81,7 +81,7 @@ async fn run(args: &TapArgs, site: &Site, source: &Source) -> Result<Option<Ende
     Ok(Some(ended))
 }
 
-/// For a shell.
+/// Quotes a value for a shell.
 fn quoted(value: &str) -> String {
     format!("'{}'", value.replace('\'', "'\\''"))
 }
@@ -100,16 +100,17 @@ fn report(args: &TapArgs, outcome: &TapOutcome) -> Result<u8, CliError> {
     Ok(OK)
 }
 
-/// The program's own end: its exit status, or the signal that ended it. What failed here counts where the program was fine.
+/// Ends as the program did: with its exit status, or by the signal that ended it. Failures here only count if
+/// the program succeeded.
 pub fn end_as(ended: Option<Ended>, own: u8) -> u8 {
     if let Some(signal) = ended.and_then(|ended| ended.signal) {
-        // Returns only where the signal has no such end.
+        // Returns only if the signal does not end the process.
         let _ = signal_hook::low_level::emulate_default_handler(signal);
     }
     status_of(ended, own)
 }
 
-/// The same as an exit status, as shells have it: 128 and the number of a signal.
+/// The same as an exit status, following the shells' convention: 128 plus the number of a signal.
 pub fn status_of(ended: Option<Ended>, own: u8) -> u8 {
     let Some(ended) = ended else { return own };
     if let Some(signal) = ended.signal {

@@ -1,4 +1,4 @@
-//! What a program on a device reads: our own standard input, where it is a file.
+//! What a program on a device reads: our own standard input, if it is a file.
 
 use super::super::CliError;
 use crate::backends::local::Scratch;
@@ -6,14 +6,15 @@ use rustix::fs::{FileType, fstat};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// The rest of a file that is our standard input.
+/// The unread rest of a file that is our standard input.
 pub struct Input {
     path: PathBuf,
     _folder: Scratch,
 }
 
 impl Input {
-    /// Reads it, if it is a file that has something left to read. What others read with us is where it was afterwards.
+    /// Copies it if it is a file with something left to read. This moves the offset that other readers share
+    /// to the end.
     pub fn of_stdin() -> Result<Option<Self>, CliError> {
         let io = |action: &str| {
             let action = action.to_owned();
@@ -31,13 +32,13 @@ impl Input {
         Ok((bytes > 0).then_some(Self { path, _folder: folder }))
     }
 
-    /// Where it is.
+    /// Path of the copy.
     pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// Refuses what is piped in: it would be lost silently, and to wait for its end may mean for ever.
+/// Refuses piped input: it would be lost silently, and waiting for its end might take forever.
 pub fn refuse_pipe() -> Result<(), CliError> {
     let stdin = std::io::stdin();
     let is_pipe = fstat(&stdin)

@@ -1,4 +1,4 @@
-//! A tapped program in the live view: every graph that it executes, per layer; what it prints is in the log.
+//! A tapped program in the live view: every graph it executes, layer by layer; its output goes to the log.
 
 use super::super::{CliError, FAILED, Global, OK, headless as runs, say, setup, target};
 use super::TapArgs;
@@ -18,15 +18,15 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 use tokio::sync::{mpsc, watch};
 
-/// Records that may wait for the view.
+/// Records queued for the view.
 const VIEW_CAPACITY: usize = 4096;
-/// Longest piece of a line that is shown as one.
+/// Maximum length of a piece of a line shown as one, bytes.
 const LONGEST_LINE: u64 = 64 << 10;
-/// How long a program that was interrupted may take to end.
+/// Time that an interrupted program may take to end.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long what it printed last may take to arrive.
+/// Time that its last output may take to arrive.
 const LAST_LINES: Duration = Duration::from_millis(500);
-/// Printed bytes that may wait for the view.
+/// Bytes of program output buffered for the view.
 const PIPE_BYTES: usize = 256 << 10;
 const SIGINT: i32 = 2;
 const SIGKILL: i32 = 9;
@@ -40,7 +40,7 @@ pub fn live(args: &TapArgs, global: &Global) -> Result<u8, CliError> {
     Ok(if there::is_there(global) { status_of(ended, status) } else { end_as(ended, status) })
 }
 
-/// A program that is ready to run, or runs.
+/// A program that is ready to run, or already running.
 enum Ready {
     Here(Box<(Site, Program)>),
     There(Box<DeviceTap>),
@@ -68,7 +68,7 @@ async fn session(args: &TapArgs, global: &Global) -> Result<(Option<Ended>, u8),
     let (requests, mut asked) = mpsc::channel::<Request>(16);
     let (stop, stopping) = watch::channel(false);
     let pump = tokio::spawn(async move {
-        // The session goes on where the view has ended, and is recorded to its end.
+        // The session outlives the view and is recorded to its end.
         while let Some(record) = hub.next().await {
             let _ = records.send(record).await;
         }
@@ -85,7 +85,7 @@ async fn session(args: &TapArgs, global: &Global) -> Result<(Option<Ended>, u8),
             }
             Ready::There(tap) => away(*tap, (args, global), &source, stopping).await,
         };
-        // With this goes the last source: the hub then ends.
+        // Drops the last source; the hub then ends.
         drop(source);
         ended
     };
@@ -94,7 +94,7 @@ async fn session(args: &TapArgs, global: &Global) -> Result<(Option<Ended>, u8),
             match request {
                 Request::Stop(_) => drop(stop.send(true)),
                 Request::Quit => break,
-                // The program is what it is: nothing of it can be chosen.
+                // The program is fixed: none of this can be chosen.
                 Request::Start { .. } | Request::Restart(_) | Request::Switch { .. } => {}
             }
         }
@@ -103,7 +103,7 @@ async fn session(args: &TapArgs, global: &Global) -> Result<(Option<Ended>, u8),
     };
     let shown = async {
         let (mut store, ()) = tokio::join!(app::run(app_options, Store::new(), &mut view, requests), serve);
-        // Until the end, the view's place is taken here.
+        // Until the end, this stands in for the view.
         while let Some(record) = view.recv().await {
             if let Ok(store) = &mut store {
                 store.apply(&record);
@@ -126,7 +126,7 @@ async fn session(args: &TapArgs, global: &Global) -> Result<(Option<Ended>, u8),
     Ok((ended, OK))
 }
 
-/// A program of this machine to its end.
+/// Runs a program on this machine to its end.
 async fn here(
     (args, global): (&TapArgs, &Global),
     site: Site,
@@ -145,13 +145,13 @@ async fn here(
     let serving = async { tokio::join!(running, server.serve(&site.listener, is_over)).0 };
     tokio::select! {
         ended = serving => ended,
-        // Nobody could look at them before the end otherwise.
+        // Otherwise context binaries could not be read before the end.
         () = server.read_binaries() => None,
         () = site.watch(source, Output::Piped, args.swap.is_some(), &mut told) => None,
     }
 }
 
-/// A program of a device to its end.
+/// Runs a program on a device to its end.
 async fn away(
     tap: DeviceTap,
     (args, global): (&TapArgs, &Global),
@@ -188,7 +188,8 @@ async fn away(
     }
 }
 
-/// The program to its end, with what it prints. Asked to stop, it is interrupted first, as in a terminal.
+/// Runs the program to its end and collects its output. When told to stop, it interrupts the program first,
+/// as a terminal would.
 async fn run(program: &mut Program, source: &Source, mut stopping: watch::Receiver<bool>) -> Option<Ended> {
     let (stdout, stderr) = program.outputs();
     let printed = [
@@ -202,7 +203,7 @@ async fn run(program: &mut Program, source: &Source, mut stopping: watch::Receiv
         }
         send(pid, SIGINT);
         tokio::time::sleep(PATIENCE).await;
-        // One that does not end by that is ended.
+        // A program that does not end on that is killed.
         send(pid, SIGKILL);
         std::future::pending::<()>().await;
     };
@@ -212,7 +213,7 @@ async fn run(program: &mut Program, source: &Source, mut stopping: watch::Receiv
     };
     for task in printed {
         let abort = task.abort_handle();
-        // Processes that outlive it may hold the pipe open.
+        // Processes that outlive it may keep the pipe open.
         if tokio::time::timeout(LAST_LINES, task).await.is_err() {
             abort.abort();
         }
@@ -223,12 +224,12 @@ async fn run(program: &mut Program, source: &Source, mut stopping: watch::Receiv
     ended
 }
 
-/// What the program prints, line by line.
+/// Forwards the program's output line by line.
 async fn lines(pipe: Option<Pipe>, source: Source) {
     let Some(pipe) = pipe else { return };
     let mut pipe = BufReader::new(pipe);
     let mut line = Vec::new();
-    // A line without an end is cut, so that it cannot fill the memory.
+    // A line without an end is cut, so that it cannot exhaust the memory.
     while let Ok(1..) = (&mut pipe).take(LONGEST_LINE).read_until(b'\n', &mut line).await {
         let text = String::from_utf8_lossy(&line);
         let event = Event::Log(LogLine::new(LogLevel::Info, LogSource::Program, &text));

@@ -93,7 +93,7 @@ impl TapArgs {
         !self.headless && self.json.is_none() && is_ours && terminal
     }
 
-    /// Refuses what cannot be, and files that must not be written, before anything is started.
+    /// Refuses invalid combinations, and files that must not be written, before anything starts.
     fn check(&self, global: &Global) -> Result<(), CliError> {
         let is_there = there::is_there(global);
         if is_there && (self.listen.is_some() || self.pid_file.is_some()) {
@@ -122,7 +122,7 @@ impl TapArgs {
             return Err(CliError::Usage(text.to_owned()));
         }
         let mut guard = Guard::new(self.force);
-        // Files that the command names are its program, its scripts, its models.
+        // Files that the command names are its program, scripts and models.
         for word in self.command.iter().filter(|_| !is_there) {
             guard.reads("the command's file", word.as_ref());
         }
@@ -153,7 +153,7 @@ impl TapArgs {
     }
 }
 
-/// Runs a program with the tap in it, or waits for others.
+/// Runs a program with the tap attached, or waits for other processes.
 pub fn tap(args: &TapArgs, global: &Global) -> Result<u8, CliError> {
     args.check(global)?;
     if args.is_live() { live::live(args, global) } else { headless::headless(args, global) }

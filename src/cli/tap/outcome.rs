@@ -1,21 +1,22 @@
-//! What came of a tapped program.
+//! Outcome of a tapped program.
 
 use super::super::{CliError, setup};
 use crate::session::{Hub, RecordError};
 use crate::store::Store;
 use crate::tap::Ended;
 
-/// How a program ended, and the store of all that it did.
+/// How a program ended, and the store of everything it did.
 pub struct TapOutcome {
     pub store: Store,
-    /// How the program ended; `None` where there is none of ours.
+    /// How the program ended; `None` if we started none.
     pub ended: Option<Ended>,
     pub record_error: Option<RecordError>,
-    /// Why it is not known how the program ended.
+    /// Why it is unknown how the program ended.
     pub failure: Option<CliError>,
 }
 
-/// Does `work`, which drops the last source, and closes the session: what came of it, and the store of all that happened.
+/// Runs `work`, which drops the last source, and closes the session; returns its result and the store of all
+/// that happened.
 pub async fn folded<T>(hub: &mut Hub, work: impl Future<Output = T>) -> (T, Store) {
     let mut store = Store::new();
     let fold = async {

@@ -1,4 +1,4 @@
-//! Everything around a tapped program: socket, library, variables, and what keeps the tap out.
+//! Everything around a tapped program: socket, library, variables, and barriers to the tap.
 
 use super::super::{CliError, Global, options, say};
 use super::TapArgs;
@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// By then the tap has been loaded, or it is not.
+/// Time within which the tap loads, if it loads at all.
 const LOADS_WITHIN: Duration = Duration::from_millis(900);
-/// Backends in whose place the tap can stand.
+/// Backends that the tap can replace.
 const SWAPPED: [&str; 3] = ["libQnnHtp.so", "libQnnCpu.so", "libQnnGpu.so"];
 
 /// What the program is given.
@@ -26,7 +26,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// Finds the library, and listens.
+    /// Finds the library and starts listening.
     pub fn new(args: &TapArgs) -> Result<Self, CliError> {
         let library = library::find(args.tap_library.as_deref()).map_err(|error| match error {
             library::LibraryError::NotATap(..) => CliError::Usage(error.to_string()),
@@ -66,7 +66,7 @@ impl Site {
         Ok(Self { listener, variables, barrier, pid_file: args.pid_file.clone(), _folder: folder })
     }
 
-    /// Starts the program and says what keeps the tap out of it, if that is known.
+    /// Starts the program and reports what keeps the tap out of it, if that is known.
     pub async fn start(&self, args: &TapArgs, output: Output, source: &Source) -> Result<Program, CliError> {
         let command = args.command.iter().map(|word| clean_text(&word.to_string_lossy())).collect();
         tell(source, TapSeen::ProgramStarted { command }).await;
@@ -79,7 +79,7 @@ impl Site {
         Ok(program)
     }
 
-    /// Waits for the first process in which the tap is loaded, and says so if there is none.
+    /// Waits for the first process that loads the tap, and reports it if there is none.
     pub async fn watch(
         &self,
         source: &Source,
@@ -87,7 +87,7 @@ impl Site {
         swapped: bool,
         told: &mut mpsc::UnboundedReceiver<ServerEvent>,
     ) {
-        // In the place of a backend it is loaded when the program opens that, which may be late.
+        // In place of a backend, the tap is loaded when the program opens that backend, which may be late.
         let in_time = tokio::time::timeout(LOADS_WITHIN, told.recv()).await;
         if self.barrier.is_none() && !swapped && in_time.is_err() {
             let reason =
@@ -96,14 +96,14 @@ impl Site {
                     .to_owned();
             not_reached(source, reason, output).await;
         }
-        // What comes later is told by the events.
+        // Events report whatever comes later.
         while told.recv().await.is_some() {}
     }
 }
 
 impl Drop for Site {
     fn drop(&mut self) {
-        // Only what still is this process's: a file, with its number.
+        // Only a file that is still this process's own, with its id in it.
         let Some(path) = self.pid_file.as_ref().and_then(|path| path.canonicalize().ok()) else { return };
         let own = format!("{}\n", std::process::id());
         if path.is_file() && std::fs::read(&path).is_ok_and(|text| text == own.as_bytes()) {
@@ -112,7 +112,7 @@ impl Drop for Site {
     }
 }
 
-/// Says on stderr, unless the live view is there, what keeps the tap out. The program runs on.
+/// Reports what keeps the tap out: on stderr unless the live view is open. The program continues.
 async fn not_reached(source: &Source, reason: String, output: Output) {
     if output == Output::Own {
         say(&format!("qnnscope: {reason}"));
@@ -120,12 +120,13 @@ async fn not_reached(source: &Source, reason: String, output: Output) {
     tell(source, TapSeen::NotReached { reason }).await;
 }
 
-/// Folder of the QNN libraries at hand, which read the context binaries of programs whose own are not; it may be that there are none.
+/// Folder of the available QNN libraries, which read the context binaries of programs whose own libraries are
+/// not; `None` if there are none.
 pub fn runtime(global: &Global) -> Option<PathBuf> {
     options::runtime(global).ok().map(|runtime| runtime.path)
 }
 
-/// What the tap is told wherever it is.
+/// Variables passed to the tap wherever it is loaded.
 pub fn start_variables(args: &TapArgs) -> Variables {
     let mut variables = Variables::default();
     variables.detail(&args.detail_every);
@@ -138,7 +139,7 @@ pub fn start_variables(args: &TapArgs) -> Variables {
     variables
 }
 
-/// Puts something of the program as a whole on the stream.
+/// Puts an observation about the program as a whole on the stream.
 pub async fn tell(source: &Source, seen: TapSeen) {
     source.send(None, Event::Tap(Box::new(TapRecord { process: None, seen }))).await;
 }
@@ -156,7 +157,8 @@ fn swap(real: &Path, library: &Path, folder: &Path, variables: &mut Variables) -
         });
     }
     for name in there {
-        // Copies: the loader takes two links for one library, and the tap for the backend that was opened first.
+        // Copies: the loader takes two links for the same library, and the tap for whichever backend was
+        // opened first.
         std::fs::copy(library, folder.join(name))
             .map_err(|source| CliError::Io { action: "copy the tap library".to_owned(), source })?;
     }

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use tokio::io::{AsyncReadExt, DuplexStream};
 use tokio::sync::mpsc;
 
-/// Printed bytes that may wait to be passed on.
+/// Bytes of program output buffered for forwarding.
 const PIPE_BYTES: usize = 64 << 10;
 
 /// Options of programs on a device.
@@ -42,7 +42,7 @@ pub struct DeviceArgs {
 }
 
 impl DeviceArgs {
-    /// An option that has no use on this machine, if one is given.
+    /// The first given option that has no use on this machine.
     pub fn any(&self) -> Option<&'static str> {
         let given = [
             (self.package.is_some(), "--package"),
@@ -68,7 +68,7 @@ fn assignment(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// Finds the device, looks at the program there, and sends what is needed.
+/// Finds the device, examines the program there, and sends what is needed.
 pub async fn prepare(args: &TapArgs, global: &Global, source: &Source) -> Result<DeviceTap, CliError> {
     input::refuse_pipe()?;
     let input = Input::of_stdin()?;
@@ -93,7 +93,7 @@ pub async fn prepare(args: &TapArgs, global: &Global, source: &Source) -> Result
         counters: CounterOptions::new(there.counter_rate, there.counters.clone(), there.counter_file.as_deref())?,
     };
     let tap = DeviceTap::prepare(&device, &options, source).await?;
-    // What is piped in may come a moment after the start.
+    // Piped input may arrive a moment after the start.
     if let Err(error) = input::refuse_pipe() {
         tap.remove().await;
         return Err(error);
@@ -101,7 +101,8 @@ pub async fn prepare(args: &TapArgs, global: &Global, source: &Source) -> Result
     Ok(tap)
 }
 
-/// The program from its start to its end, and what it left. Its outputs go to `outputs`, signals come by `orders`.
+/// Runs the program from start to end and collects what it left. Its output goes to `outputs`; signals arrive
+/// through `orders`.
 pub async fn carry_out(
     mut tap: DeviceTap,
     (args, global): (&TapArgs, &Global),
@@ -132,12 +133,12 @@ pub async fn carry_out(
     Ok(result?)
 }
 
-/// Without the live view: the program has our outputs, and gets our signals.
+/// Without the live view: the program gets our outputs and our signals.
 pub async fn session(args: &TapArgs, global: &Global) -> Result<TapOutcome, CliError> {
     let (mut hub, source) = setup::open_session(&args.output()).await?;
     let work = async {
         let result = run(args, global, &source).await;
-        // With this goes the last source: the hub then ends.
+        // Drops the last source; the hub then ends.
         drop(source);
         result
     };
@@ -149,7 +150,7 @@ pub async fn session(args: &TapArgs, global: &Global) -> Result<TapOutcome, CliE
     Ok(TapOutcome { ended, store, record_error: hub.take_record_error(), failure })
 }
 
-/// What failed before the program ran, or how it ended, if it did.
+/// What failed before the program ran, or how it ended if it did.
 async fn run(args: &TapArgs, global: &Global, source: &Source) -> Result<Result<Ended, CliError>, CliError> {
     let tap = tokio::select! {
         tap = prepare(args, global, source) => tap?,
@@ -175,7 +176,7 @@ async fn run(args: &TapArgs, global: &Global, source: &Source) -> Result<Result<
     Ok(ended)
 }
 
-/// What comes through a pipe to one of our own outputs, which may be slow.
+/// Forwards a pipe to one of our own outputs, which may be slow.
 async fn pour<W: Write>(mut pipe: DuplexStream, output: impl Fn() -> W + Copy + Send + 'static) {
     let mut bytes = vec![0; PIPE_BYTES];
     while let Ok(count @ 1..) = pipe.read(&mut bytes).await {
@@ -184,12 +185,12 @@ async fn pour<W: Write>(mut pipe: DuplexStream, output: impl Fn() -> W + Copy + 
             let mut output = output();
             output.write_all(&piece).and_then(|()| output.flush())
         });
-        // Nobody may read it any more; what the program does next is not lost with that.
+        // Its reader may be gone; whatever the program does next must not be lost with it.
         let _ = written.await;
     }
 }
 
-/// True where the program is on a device.
+/// True if the program is on a device.
 pub fn is_there(global: &Global) -> bool {
     target::named(global) != LOCAL_DEVICE
 }

@@ -160,8 +160,7 @@ fn mismatch(op: &Op, tensors: &[&Tensor], found: &Captures<'_>, by_id: impl Fn(&
         format!("`{name}` ({dtype})")
     };
     let text = format!("{} and {} have different datatypes", named(0), named(1));
-    // Of the two, the one that differs from most tensors of the op: a float among quantised ones, or the
-    // wider one.
+    // Of the two, the one that differs from most tensors of the op: a float among quantised ones, else the second.
     let odd = |place: &usize| tensors.get(*place).is_some_and(|tensor| !tensor.dtype.is_fixed_point());
     let tensor = places.iter().flatten().copied().find(odd).or(places[1]).or_else(|| suspect(op));
     Reason { text, kind: Kind::Datatypes, tensor }

@@ -6,15 +6,15 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use thiserror::Error;
 
-/// Size of a chart.
+/// Width of a chart, pixels.
 pub const WIDTH: u32 = 720;
-/// Height of a chart that has no rows.
+/// Height of a chart without rows, pixels.
 const HEIGHT: u32 = 260;
-/// Height of a row of bars.
+/// Height of a row of bars, pixels.
 const ROW: u32 = 18;
-/// Positions drawn along a course, each with its smallest and largest value.
+/// Number of positions drawn along a series, each with its smallest and largest value.
 const COLUMNS: usize = 600;
-/// Longest name beside a bar, characters.
+/// Maximum length of a name beside a bar, characters.
 const NAME: usize = 34;
 
 const INK: RGBColor = RGBColor(31, 35, 40);
@@ -39,7 +39,7 @@ pub fn svg(chart: &Chart) -> Result<String, ChartError> {
     Ok(text)
 }
 
-/// Its height.
+/// Its height, pixels.
 pub fn height(chart: &Chart) -> u32 {
     match &chart.plot {
         Plot::Bars { rows } => 64 + ROW * u32::try_from(rows.len()).unwrap_or(0),
@@ -62,7 +62,7 @@ where
     Ok(())
 }
 
-/// A non-empty range with some room above.
+/// A non-empty range with some room at the top.
 fn range(values: impl Iterator<Item = f64>, from_zero: bool) -> std::ops::Range<f64> {
     let (mut low, mut high) = (f64::MAX, f64::MIN);
     for value in values.filter(|value| value.is_finite()) {
@@ -124,7 +124,7 @@ where
     Ok(context)
 }
 
-/// Lines with their labels below each other, so that close ones stay readable.
+/// Marker lines whose labels are staggered, so that close ones stay readable.
 fn lines<B: DrawingBackend>(
     context: &mut ChartContext<
         '_,
@@ -233,7 +233,7 @@ where
     Ok(())
 }
 
-/// The end of a name is more specific than its start, which many share.
+/// Keeps the end of a name: it is more specific than the start, which many names share.
 fn cut(name: &str) -> String {
     let length = name.chars().count();
     if length <= NAME {

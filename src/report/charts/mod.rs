@@ -1,4 +1,4 @@
-//! Charts as SVG. Colours are a few fixed ones, so that a page can give them others in the dark.
+//! Charts as SVG. They use only a few fixed colours, so that a page can override them in dark mode.
 
 mod draw;
 
@@ -9,9 +9,9 @@ pub use draw::{ChartError, WIDTH, height, svg};
 pub struct Chart {
     /// Title.
     pub title: String,
-    /// What goes to the right, with its unit.
+    /// Label of the horizontal axis, with its unit.
     pub x: String,
-    /// What goes up, with its unit.
+    /// Label of the vertical axis, with its unit.
     pub y: String,
     /// The figures.
     pub plot: Plot,
@@ -20,38 +20,38 @@ pub struct Chart {
 /// Figures of a chart.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Plot {
-    /// Bars from a lower edge to the next one.
+    /// A bar from each lower edge to the next one.
     Bins {
         /// Lower edge and height.
         bins: Vec<(f64, f64)>,
-        /// Lines across.
+        /// Marker lines.
         marks: Vec<Mark>,
     },
-    /// Values one after another.
+    /// Values in sequence.
     Course {
-        /// Place and value.
+        /// Position and value.
         points: Vec<(f64, f64)>,
-        /// Lines across.
+        /// Marker lines.
         marks: Vec<Mark>,
     },
-    /// A bar for each name, to the right.
+    /// A horizontal bar per name.
     Bars {
         /// Name and length.
         rows: Vec<(String, f64)>,
     },
 }
 
-/// A line across at a place.
+/// A marker line at a position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mark {
-    /// Where.
+    /// Its position.
     pub at: f64,
     /// What it is.
     pub label: String,
 }
 
 impl Chart {
-    /// What it shows, in one sentence, as alternative text.
+    /// What it shows, in one sentence, for use as alternative text.
     pub fn in_words(&self) -> String {
         let marks = |marks: &[Mark]| {
             let told: Vec<String> = marks.iter().map(|mark| format!("{} at {:.3}", mark.label, mark.at)).collect();
@@ -76,7 +76,7 @@ impl Chart {
         }
     }
 
-    /// Changes every name in it.
+    /// Applies `change` to every name in it.
     pub fn map(&mut self, change: &dyn Fn(&str) -> String) {
         match &mut self.plot {
             Plot::Bars { rows } => rows.iter_mut().for_each(|row| row.0 = change(&row.0)),

@@ -1,8 +1,8 @@
-//! Differences in a few characters.
+//! Differences in short form.
 
 use crate::analysis::compare::{Difference, DifferenceVerdict};
 
-/// A difference in a table.
+/// A difference for use in a table.
 pub fn short(difference: Option<&Difference>) -> String {
     let Some(difference) = difference else { return String::new() };
     let Some(relative) = difference.shown() else { return String::new() };
@@ -14,7 +14,7 @@ pub fn short(difference: Option<&Difference>) -> String {
     }
 }
 
-/// Relative differences as people read them.
+/// A relative difference as text.
 pub fn percent(part: f64) -> String {
     match (part * 100.0).abs() {
         size if size >= 999.5 => format!("x{}", significant(part + 1.0)),

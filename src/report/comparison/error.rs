@@ -4,7 +4,7 @@ use crate::imports::ImportError;
 use crate::session::ReadError;
 use thiserror::Error;
 
-/// A file or a run of it that cannot be compared.
+/// A file, or a run in it, that cannot be compared.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum LoadError {

@@ -11,7 +11,8 @@ use crate::text::clean_json;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// The parts of a result document needed for a comparison. Fields unknown to older versions may be missing.
+/// The parts of a result document needed for a comparison. Fields that older versions did not write may be
+/// missing.
 #[derive(Debug, Deserialize)]
 struct Document {
     schema: String,
@@ -30,7 +31,7 @@ struct Model {
 
 #[derive(Debug, Deserialize)]
 struct Run {
-    /// Of a tapped program: name of the graph.
+    /// For a tapped program, the name of the graph.
     #[serde(default)]
     name: Option<String>,
     device: Option<DeviceInfo>,
@@ -78,7 +79,7 @@ struct Run {
     trust: Option<Trust>,
 }
 
-/// Whether its figures are to be trusted.
+/// Whether its figures can be trusted.
 #[derive(Debug, Deserialize)]
 struct Trust {
     #[serde(default)]
@@ -94,7 +95,7 @@ struct Reason {
     title: String,
 }
 
-/// For a paced run, the time of the inferences alone.
+/// Of a paced run, the execution time of the inferences alone.
 #[derive(Debug, Deserialize)]
 struct Pace {
     #[serde(rename = "service_us")]
@@ -198,14 +199,14 @@ struct Header {
     schema: Option<String>,
 }
 
-/// What to use in place of a file that is neither.
+/// What to use instead of a file that is neither.
 const GIVE: &str =
     "give the output of `qnnscope run MODEL --json > NAME.json` or a file written by `--record NAME.jsonl`";
-/// Beginning of a ZIP archive, which a DLC is.
+/// Start of a ZIP archive, such as a DLC.
 const ZIP: &[u8] = b"PK\x03\x04";
 
-/// Why bytes are not a document at all. Parser messages are for parser authors, so the usual cases have their own
-/// texts.
+/// Why bytes are not a document at all. A parser's messages do not help users, so the usual cases have their
+/// own texts.
 fn no_document(bytes: &[u8], error: Option<&serde_json::Error>) -> String {
     let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
     match (first, error) {
@@ -224,9 +225,9 @@ fn no_document(bytes: &[u8], error: Option<&serde_json::Error>) -> String {
 /// The runs of a result document.
 ///
 /// # Errors
-/// What is wrong with it, in words that follow the file's name.
+/// What is wrong with it, worded to follow the file's name.
 pub fn sides(bytes: &[u8]) -> Result<Vec<Side>, String> {
-    // Structs may be read from arrays, too; a document is an object.
+    // Structs can also be deserialised from arrays, but a document is an object.
     if !bytes.trim_ascii_start().starts_with(b"{") {
         return Err(no_document(bytes, None));
     }
@@ -262,7 +263,7 @@ fn side(run: Run, model: Option<&Model>, seed: Option<u64>) -> Side {
     if run.latency_us.as_ref().is_some_and(|latency| latency.series.is_none()) {
         notes.push("its file keeps no single latencies, so their variation is unknown".to_owned());
     }
-    // Without producers, an op is taken to follow the one before it.
+    // Without producers, an op is assumed to follow the one before it.
     let knows_producers = run.ops.iter().any(|op| op.producer.is_some());
     let ops: Vec<SideOp> = run
         .ops

@@ -1,4 +1,4 @@
-//! Runs of the history as further launches of the compared runs.
+//! Adds runs of the history as further launches of the compared runs.
 
 use super::{LoadError, Named, load, read_document};
 use crate::analysis::compare::{Side, same_thing, together};
@@ -6,11 +6,11 @@ use crate::history::{Entry, Filter, History, HistoryError, State};
 use crate::session::SessionReader;
 use std::collections::BTreeSet;
 
-/// Maximum runs of the history per side: more would add little, and each must be read.
+/// Maximum number of runs from the history per side: more would add little, and each must be read.
 const MOST: usize = 20;
 
-/// The sides, each with equal runs of the history as its launches. Sides equal to each other stay as they are, since
-/// the history would count for both.
+/// The sides, each with equal runs of the history as its launches. Sides that are equal to each other are
+/// left unchanged, since the history would count for both.
 ///
 /// # Errors
 /// The history cannot be read.
@@ -21,7 +21,7 @@ pub fn with_history(sides: Vec<Side>, files: &[Named], history: &History) -> Res
     let alone: Vec<bool> = (0..sides.len()).map(is_alone).collect();
     let mut more: Vec<Vec<Side>> = vec![Vec::new(); sides.len()];
     for entry in history.entries(&Filter::default())? {
-        // The file of a session and its copy in the history are one session.
+        // The file of a session and its copy in the history are the same session.
         if entry.state != State::Whole || given.contains(&(entry.started_us / 1000)) {
             continue;
         }
@@ -30,7 +30,7 @@ pub fn with_history(sides: Vec<Side>, files: &[Named], history: &History) -> Res
         if wanted.is_empty() {
             continue;
         }
-        // An unreadable one is skipped.
+        // An unreadable session is skipped.
         for run in Named::new(&history.file(&entry.id)).and_then(|file| load(&file)).unwrap_or_default() {
             if let Some(at) = wanted.iter().find(|at| same_thing(&sides[**at], &run).is_ok()) {
                 more[*at].push(run);

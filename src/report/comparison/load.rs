@@ -1,4 +1,4 @@
-//! Finds the runs named by a command: `FILE`, `FILE#2`, `FILE#htp`.
+//! Finds the runs that a command names: `FILE`, `FILE#2`, `FILE#htp`.
 
 use super::LoadError;
 use super::result_file::{read_document, seekable};
@@ -10,7 +10,7 @@ use crate::report::source::Recorded;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The file named by an argument, readable repeatedly, and the runs the argument picks.
+/// The file that an argument names, which can be read repeatedly, and the runs the argument picks.
 #[derive(Debug)]
 pub struct Named {
     pub(super) file: Arc<Seekable>,
@@ -18,22 +18,22 @@ pub struct Named {
 }
 
 impl Named {
-    /// Of an argument.
+    /// Parses an argument.
     ///
     /// # Errors
-    /// It is a pipe that cannot be read.
+    /// The file is a pipe that cannot be read.
     pub fn new(argument: &Path) -> Result<Self, LoadError> {
         let (path, wanted) = split(argument);
         Ok(Self { file: Arc::new(seekable(&path)?), wanted })
     }
 
-    /// Where the file is read.
+    /// Path to read the file from.
     pub fn path(&self) -> &Path {
         self.file.path()
     }
 }
 
-/// The runs that one argument names, with where they come from and notes on what is missing.
+/// The runs that one argument names, with their origin and notes on what is missing.
 ///
 /// # Errors
 /// The file cannot be read, is in another format, or has no such run.
@@ -64,7 +64,7 @@ pub fn load(named: &Named) -> Result<Vec<Side>, LoadError> {
     Ok(picked)
 }
 
-/// A name with `#` that exists is that file; else the text after the last `#` picks runs.
+/// A name with `#` that exists is that file; otherwise the text after the last `#` picks runs.
 fn split(argument: &Path) -> (PathBuf, Option<String>) {
     let text = argument.to_string_lossy();
     match text.rsplit_once('#') {
@@ -77,7 +77,7 @@ fn split(argument: &Path) -> (PathBuf, Option<String>) {
 fn recorded(recorded: &Recorded) -> Vec<Side> {
     let store = &recorded.store;
     let mut sides: Vec<Side> = store.runs().iter().map(|run| Side::of_ended(store, run)).collect();
-    // Data missing from a session is missing at its end; notes on another tool's file concern all of it.
+    // What is missing from a session is missing at its end; notes on another tool's file concern all of it.
     let noted = if recorded.imported_from.is_some() { sides.first_mut() } else { sides.last_mut() };
     if let Some(side) = noted {
         side.notes.extend(recorded.notes.iter().cloned());

@@ -26,18 +26,18 @@ use crate::analysis::compare::{CompareOptions, Comparison, LayerSort, Side, comp
 use crate::analysis::recommend::{Constraints, RecommendTarget, Recommendation, measured};
 use crate::devices::soc_by_part;
 
-/// What a comparison is requested.
+/// Options of a comparison.
 #[derive(Debug, Clone, Default)]
 pub struct ComparisonOptions {
     /// The baseline column, from 0.
     pub baseline: Option<usize>,
-    /// Column whose outputs the others' are compared with, from 0; `None`: the baseline.
+    /// Column whose outputs the others are compared with, from 0; `None` for the baseline.
     pub reference: Option<usize>,
     /// Order of the layers.
     pub sort: LayerSort,
-    /// Layers to show; `None`: all.
+    /// Maximum number of layers to show; `None` for all.
     pub layers: Option<usize>,
-    /// What the user asks of a run.
+    /// The user's constraints.
     pub constraints: Constraints,
 }
 
@@ -52,14 +52,14 @@ pub struct ComparisonReport {
     pub reference: usize,
     /// Similarity of outputs, or why there is none; `None` if there is nothing to report.
     pub accuracy: Vec<Option<outputs::Known>>,
-    /// Which backend.
+    /// The recommended backend.
     pub recommendation: Option<Recommendation>,
-    /// Layers to show.
+    /// Number of layers to show.
     pub shown_layers: usize,
 }
 
 impl ComparisonReport {
-    /// Compares runs; reads their saved outputs if still present.
+    /// Compares runs and reads their saved outputs if they still exist.
     pub fn new(sides: Vec<Side>, asked: &ComparisonOptions) -> Self {
         let mut options = CompareOptions { baseline: asked.baseline, sort: asked.sort, accuracy: Vec::new() };
         let measured_first = sides.iter().position(Side::is_measured).unwrap_or(0);

@@ -1,13 +1,13 @@
-//! Similarity of saved outputs: finds the files named by runs and compares them with a reference run's.
+//! Similarity of saved outputs: finds the files that runs name and compares them with a reference run's.
 
 use crate::analysis::compare::{Accuracy, OutputValues, Side, accuracy, same_inputs};
 use crate::truth::{MAX_OUTPUT_BYTES, located, read_values, saved};
 use std::path::Path;
 
-/// Largest sum of all outputs of a run.
+/// Maximum total size of a run's outputs, bytes.
 const MAX_RUN_BYTES: u64 = 1 << 30;
 
-/// A column's accuracy: a figure, or why there is none.
+/// A column's accuracy, or why there is none.
 pub type Known = Result<Accuracy, String>;
 
 /// Similarity of each run's outputs to those of `reference`; `None` for the reference itself.

@@ -1,5 +1,5 @@
-//! A tapped program's document, `qnnscope.tap/1`, as needed for a comparison: its graphs as runs, and their
-//! surroundings.
+//! The parts of a tapped program's document, `qnnscope.tap/1`, that a comparison needs: its graphs as runs,
+//! and their surroundings.
 
 use crate::analysis::compare::Around;
 use crate::event::clean_text;
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The parts needed from a tapped program: its graphs are runs.
+/// The parts needed from a tapped program, whose graphs are runs.
 #[derive(Debug, Deserialize)]
 #[serde(bound(deserialize = "R: Deserialize<'de>"))]
 pub struct Program<R> {
@@ -39,7 +39,7 @@ struct Share {
     program: f64,
 }
 
-/// The surroundings of a graph's executions, in their own terms.
+/// The surroundings of a graph's executions, named as in the document.
 #[derive(Debug, Default, Deserialize)]
 struct GraphAround {
     #[serde(default)]
@@ -66,7 +66,7 @@ struct Between {
     mean: Option<f64>,
 }
 
-/// A graph is a run, with words of its own.
+/// A graph is a run with additional fields.
 #[derive(Debug, Deserialize)]
 #[serde(bound(deserialize = "R: Deserialize<'de>"))]
 struct Graph<R> {
@@ -77,7 +77,7 @@ struct Graph<R> {
 }
 
 impl<R> Process<R> {
-    /// Its graphs, with what is around them.
+    /// Its graphs with their surroundings.
     pub fn graphs(mut self) -> Vec<(R, Around)> {
         let graphs = std::mem::take(&mut self.graphs);
         graphs.into_iter().map(|graph| (graph.run, self.around(&graph.around))).collect()

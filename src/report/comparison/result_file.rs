@@ -8,12 +8,12 @@ use crate::text::clean_json;
 use std::io::Read;
 use std::path::Path;
 
-/// Largest result document that is read.
+/// Maximum size of a result document, bytes.
 const MAX_DOCUMENT_BYTES: u64 = 512 << 20;
-/// Bytes that tell whether it can be one.
+/// Bytes at the start that show whether a file can be one.
 const HEAD_BYTES: u64 = 4096;
 
-/// A file that can be read more than once, whatever it is.
+/// A file of any kind that can be read more than once.
 pub fn seekable(path: &Path) -> Result<Seekable, LoadError> {
     Seekable::new(path).map_err(|source| LoadError::Io { path: clean_text(&path.to_string_lossy()), source })
 }
@@ -26,7 +26,7 @@ pub struct DocumentFile {
 }
 
 impl DocumentFile {
-    /// All of it, free of control characters.
+    /// The whole document, free of control characters.
     pub fn value(&self) -> &serde_json::Value {
         &self.value
     }
@@ -37,7 +37,7 @@ impl DocumentFile {
     }
 }
 
-/// The beginning of a file.
+/// The start of a file.
 fn head(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut head = Vec::new();
     open_regular(path)?.take(HEAD_BYTES).read_to_end(&mut head)?;
@@ -51,7 +51,7 @@ fn head(path: &Path) -> std::io::Result<Vec<u8>> {
 pub fn read_document(file: &Seekable) -> Result<DocumentFile, LoadError> {
     let shown = clean_text(&file.named().to_string_lossy());
     let io = |source| LoadError::Io { path: shown.clone(), source };
-    // Of a file that is something else, however large, its beginning is enough.
+    // A file of another kind, however large, is recognised from its start.
     let mut bytes = head(file.path()).map_err(io)?;
     if bytes.trim_ascii_start().first() == Some(&b'{') {
         bytes = read_at_most(file.path(), MAX_DOCUMENT_BYTES).map_err(io)?;

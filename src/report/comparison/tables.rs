@@ -7,21 +7,21 @@ use crate::report::layout::shortened;
 use crate::text::{bytes_text, duration_text};
 use std::fmt::Write;
 
-/// Columns beside each other.
+/// Columns of one table.
 pub struct Block {
-    /// Their numbers, from 0.
+    /// Their indices, from 0.
     pub columns: Vec<usize>,
 }
 
-/// Width of the names of figures, and of layers.
+/// Width of the names of figures and of layers, characters.
 const LABEL: usize = 17;
 const LAYER: usize = 24;
-/// Op types that are shown.
+/// Maximum number of op types shown.
 const TOP_TYPES: usize = 12;
-/// Maximum number of counter rows shown; the document has all.
+/// Maximum number of counter rows shown; the document has all of them.
 const TOP_COUNTERS: usize = 12;
 
-/// Figures of some columns.
+/// Writes the figures of some columns.
 pub fn figures(out: &mut String, report: &ComparisonReport, block: &Block) {
     let _ = write!(out, "\n{:LABEL$}", "");
     for &column in &block.columns {
@@ -58,7 +58,7 @@ fn figure(out: &mut String, row: &Row, block: &Block) {
     out.push('\n');
 }
 
-/// A value in its unit.
+/// A value with its unit.
 pub fn value_text(value: f64, unit: &str) -> String {
     match unit {
         "us" => duration_text(value),
@@ -79,12 +79,12 @@ fn digits(value: f64) -> String {
     }
 }
 
-/// A difference of times with its sign.
+/// A time difference with its sign.
 fn signed(us: f64) -> String {
     if us == 0.0 { "=".to_owned() } else { format!("{}{}", if us > 0.0 { "+" } else { "" }, duration_text(us)) }
 }
 
-/// Layers, the first ones in the requested order.
+/// Writes the first layers in the requested order.
 pub fn layers(out: &mut String, report: &ComparisonReport, blocks: &[Block]) {
     let rows = &report.comparison.layers;
     let shown = rows.len().min(report.shown_layers);
@@ -152,7 +152,7 @@ fn layer(out: &mut String, report: &ComparisonReport, row: &LayerRow, block: &Bl
     out.push('\n');
 }
 
-/// Totals by op type.
+/// Writes the totals by op type.
 pub fn op_types(out: &mut String, report: &ComparisonReport, blocks: &[Block]) {
     let timed = |row: &&crate::analysis::compare::TypeRow| row.cells.iter().any(|cell| cell.time_us.is_some());
     let rows: Vec<_> = report.comparison.op_types.iter().filter(timed).take(TOP_TYPES).collect();

@@ -1,4 +1,4 @@
-//! A comparison as text, 80 columns wide: three runs side by side, more in several tables.
+//! A comparison as text, 80 columns wide: up to three runs side by side, more in several tables.
 
 use super::ComparisonReport;
 use super::differences::percent;
@@ -10,10 +10,10 @@ use crate::text::{counted, wrapped};
 use std::fmt::Write;
 use std::path::Path;
 
-/// Width of the text.
+/// Width of the text, characters.
 pub const WIDTH: usize = 80;
 
-/// The report for people.
+/// The report as text.
 pub fn comparison_text(report: &ComparisonReport) -> String {
     let mut out = String::new();
     head(&mut out, report);
@@ -34,14 +34,14 @@ pub fn comparison_text(report: &ComparisonReport) -> String {
     out.lines().map(|line| clean_text(line.trim_end()) + "\n").collect()
 }
 
-/// Columns of each table: the baseline, and two others beside it.
+/// Columns of each table: the baseline and two others.
 fn blocks(report: &ComparisonReport) -> Vec<Block> {
     let baseline = report.comparison.baseline;
     let others: Vec<usize> = (0..report.sides.len()).filter(|column| *column != baseline).collect();
     let block = |others: &[usize]| {
         let mut columns = others.to_vec();
         columns.push(baseline);
-        // In the given order, if one table holds all.
+        // In the given order if one table holds all.
         columns.sort_unstable_by_key(|column| (report.sides.len() > 3 && *column != baseline, *column));
         Block { columns }
     };
@@ -71,7 +71,7 @@ fn head(out: &mut String, report: &ComparisonReport) {
     }
 }
 
-/// What a benchmark lacks: the surroundings of a program's inferences.
+/// The surroundings of a program's inferences, which a benchmark lacks.
 fn around(out: &mut String, report: &ComparisonReport) {
     let programs = (1..).zip(&report.sides).filter_map(|(number, side)| Some((number, side, side.around.as_ref()?)));
     for (number, side, around) in programs {
@@ -108,7 +108,7 @@ fn about(side: &Side) -> String {
     format!("{}: {model} on {}, {build}, {count}{launches}{kept}", side.origin, side.device)
 }
 
-/// Intervals of the differences, and why others have none.
+/// Intervals of the differences, and why some have none.
 fn intervals(out: &mut String, report: &ComparisonReport) {
     let comparison = &report.comparison;
     let tested = |difference: &Difference| difference.ci95.is_some();
@@ -160,7 +160,7 @@ fn intervals(out: &mut String, report: &ComparisonReport) {
     }
 }
 
-/// Why a difference is not told apart, and what would help.
+/// Why a difference is not resolved, and what would help.
 fn not_told_apart(difference: &Difference) -> String {
     // Launches that vary by a factor say nothing about differences.
     let known = difference.up_to.filter(|part| *part < 9.0);
@@ -177,7 +177,7 @@ fn needs_launches(cell: &Cell) -> bool {
     reason.is_some_and(|reason| reason.contains("has one launch"))
 }
 
-/// A line per figure with the verdict on its differences.
+/// One line per figure with the verdict on its differences.
 fn list(out: &mut String, report: &ComparisonReport, said: impl Fn(&Difference) -> Option<String>) {
     for row in &report.comparison.rows {
         let cells = row.cells.iter().enumerate();

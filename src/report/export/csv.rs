@@ -1,4 +1,4 @@
-//! Every figure in its own row, for spreadsheets and scripts.
+//! One row per figure, for spreadsheets and scripts.
 
 use super::ExportError;
 use crate::event::{LOCAL_DEVICE, clean_whole};
@@ -6,7 +6,7 @@ use crate::report::page::Material;
 use crate::store::{CounterSeries, PERCENTILES, Run, Store};
 use std::fmt::Write;
 
-/// Head of the table. Its first word marks files written here.
+/// Header of the table. Its first word identifies files written by qnnscope.
 const HEAD: &str = "qnnscope_run,backend,device,simulated,model,section,name,type,statistic,value,unit\n";
 
 /// The table.
@@ -37,7 +37,7 @@ struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// A row, if there is a value.
+    /// Adds a row, if there is a value.
     fn add(&mut self, section: &str, name: &str, kind: &str, statistic: &str, value: Option<f64>, unit: &str) {
         if let Some(value) = value.filter(|value| value.is_finite()) {
             let (name, kind) = (cell(name), cell(kind));
@@ -49,7 +49,7 @@ impl Rows<'_> {
 /// Text that no spreadsheet treats as a formula, quoted if necessary.
 fn cell(text: &str) -> String {
     let text = clean_whole(text);
-    // A space before a sign does not keep all programs from computing.
+    // A space before a sign does not stop every program from evaluating it.
     let is_formula = text.trim_start().starts_with(['=', '+', '-', '@', '|', '%']);
     let text = if is_formula { format!("'{text}") } else { text };
     if text.contains([',', '"', '\n', '\r', ';']) || text != text.trim() {

@@ -1,4 +1,5 @@
-//! An HDR histogram log: the latencies of each run in intervals of a second, nanoseconds, for the tools of that format.
+//! An HDR histogram log: the latencies of each run in one-second intervals, nanoseconds, for that format's
+//! tools.
 
 use super::{ExportError, MARK};
 use crate::report::page::Material;
@@ -19,7 +20,8 @@ pub fn make(material: &Material<'_>) -> Result<Vec<u8>, ExportError> {
     let session = material.parts.iter().find_map(|part| part.store.session());
     let epoch = UNIX_EPOCH + Duration::from_micros(session.map_or(0, |session| session.epoch_us));
     let mut builder = IntervalLogWriterBuilder::new();
-    // Times are nanoseconds; the column of the largest one is in milliseconds, as readers of this format expect.
+    // Times are in nanoseconds; the column of the maximum is in milliseconds, as readers of this format
+    // expect.
     builder.add_comment(MARK).with_start_time(epoch).with_max_value_divisor(1_000_000.0);
     let names: Vec<String> =
         material.runs().map(|(number, _, run)| format!("run{number}-{}", run.plan.backend)).collect();
@@ -41,7 +43,8 @@ pub fn make(material: &Material<'_>) -> Result<Vec<u8>, ExportError> {
     Ok(out)
 }
 
-/// Histograms of a run, each with its start. Beyond a million inferences each kept one represents several.
+/// Histograms of a run, each with its start. Beyond a million inferences, each sample kept represents
+/// several.
 fn intervals(run: &Run) -> Result<Vec<(u64, Histogram<u64>)>, String> {
     let mut found: Vec<(u64, Histogram<u64>)> = Vec::new();
     let weight = run.clean.stride();

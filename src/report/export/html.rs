@@ -1,5 +1,5 @@
-//! One self-contained page: styles, pictures and a few lines of script are included, and it is readable without the
-//! script.
+//! A single self-contained page, with styles, pictures and a few lines of script included; it is readable
+//! without the script.
 
 use super::{ExportError, MARK};
 use crate::analysis::Severity;
@@ -27,7 +27,7 @@ pub fn make(material: &Material<'_>) -> Result<Vec<u8>, ExportError> {
         self::section(&mut body, at, section)?;
     }
     body.push_str("</main>\n");
-    // Nothing injected through a name can guess it, and only the script with it runs.
+    // Nothing injected through a name can guess it, and only the script that carries it runs.
     let nonce = hex(&Sha256::digest(body.as_bytes())[..16]);
     let mut html = String::with_capacity(body.len() + STYLE.len() + SCRIPT.len() + 1000);
     let _ = write!(
@@ -44,7 +44,7 @@ pub fn make(material: &Material<'_>) -> Result<Vec<u8>, ExportError> {
     Ok(html.into_bytes())
 }
 
-/// Plain text, in elements and attributes alike.
+/// Escapes plain text, for elements and attributes alike.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in clean_whole(text).chars() {

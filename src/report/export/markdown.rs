@@ -1,4 +1,4 @@
-//! A report that fits into a comment on a pull request: the short form of every table, no pictures.
+//! A report that fits into a pull request comment: the short form of every table, no pictures.
 
 use super::{ExportError, MARK};
 use crate::analysis::Severity;
@@ -8,11 +8,11 @@ use std::fmt::Write;
 
 /// Maximum length in characters; GitHub allows 65,536 for a comment.
 const MOST: usize = 60_000;
-/// Findings of a run that are told.
+/// Maximum number of findings per run.
 const FINDINGS: usize = 5;
 /// Observations listed with a finding.
 const OBSERVATIONS: usize = 2;
-/// Lines of a log or of causes.
+/// Maximum number of lines of a log or of causes.
 const LINES: usize = 15;
 
 /// The text.
@@ -39,7 +39,7 @@ pub fn make(material: &Material<'_>) -> Result<Vec<u8>, ExportError> {
     Ok(out.into_bytes())
 }
 
-/// Text that stays text: no markup, no links, no mentions.
+/// Escapes text so that it stays text: no markup, no links, no mentions.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     let (mut before, mut word) = (' ', String::new());
@@ -48,10 +48,10 @@ fn escaped(text: &str) -> String {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
-            // Somebody's name, or the number of an issue.
+            // It might mention a user or refer to an issue.
             '@' => out.push_str("&#64;"),
             '#' => out.push_str("&#35;"),
-            // An address would become a link.
+            // A URL would become a link.
             ':' if is_scheme(&word) => out.push_str("&#58;"),
             '.' if before == 'w' || before == 'W' => out.push_str("&#46;"),
             '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' | '!' => {
@@ -74,12 +74,12 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// Prefixes of addresses that GitHub turns into links by itself.
+/// URL schemes that GitHub turns into links by itself.
 fn is_scheme(word: &str) -> bool {
     ["http", "https", "ftp", "mailto", "xmpp"].iter().any(|scheme| word.ends_with(scheme))
 }
 
-/// Code between delimiters that it does not contain.
+/// Writes code between delimiters that it does not contain.
 fn fenced(out: &mut String, lines: &[String]) {
     let longest = lines.iter().map(|line| line.split(|c| c != '`').map(str::len).max().unwrap_or(0)).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);

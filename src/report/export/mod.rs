@@ -31,9 +31,9 @@ pub enum ExportError {
 pub struct Format {
     /// Name on the command line.
     pub name: &'static str,
-    /// What it is, for people.
+    /// Human-readable name.
     pub label: &'static str,
-    /// Endings of file names, longest first.
+    /// File name endings, longest first.
     pub endings: &'static [&'static str],
     /// Makes the file.
     pub make: fn(&Material<'_>) -> Result<Vec<u8>, ExportError>,
@@ -55,7 +55,7 @@ pub static FORMATS: [Format; 7] = [
     Format { name: "hdr", label: "HDR histogram log", endings: &[".hlog", ".hdr"], make: hdr::make },
 ];
 
-/// The format of a file, by the end of its name.
+/// The format of a file, by its ending.
 pub fn by_ending(path: &Path) -> Option<&'static Format> {
     let name = path.file_name()?.to_string_lossy().to_lowercase();
     FORMATS.iter().find(|format| format.endings.iter().any(|ending| name.ends_with(ending)))
@@ -66,5 +66,5 @@ pub fn by_name(name: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.name == name)
 }
 
-/// Mark in the first lines of every text written here, so that a later report may replace an older one.
+/// Mark in the first lines of every text written here, which allows a later report to replace an older one.
 pub const MARK: &str = concat!("qnnscope ", env!("CARGO_PKG_VERSION"), " report");

@@ -1,4 +1,4 @@
-//! All charts of a report below each other in one picture, as vectors or pixels.
+//! All charts of a report stacked in one picture, as vectors or pixels.
 
 use super::html::escaped;
 use super::{ExportError, MARK};
@@ -8,7 +8,7 @@ use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{Options, Tree, fontdb};
 use std::fmt::Write;
 
-/// Height of a title.
+/// Height of a title, pixels.
 const TITLE: u32 = 34;
 
 /// Pixels per unit of the picture, and the maximum height of a picture.
@@ -40,7 +40,7 @@ pub fn png(material: &Material<'_>) -> Result<Vec<u8>, ExportError> {
     encoded(&pixmap.take_demultiplied(), width, height).map_err(|error| failed(error.to_string()))
 }
 
-/// Pixels as a PNG file that names its creator, so that a later report may replace it.
+/// Pixels as a PNG file that names its creator, which allows a later report to replace it.
 fn encoded(pixels: &[u8], width: u32, height: u32) -> Result<Vec<u8>, png::EncodingError> {
     let mut bytes = Vec::new();
     let mut encoder = png::Encoder::new(&mut bytes, width, height);

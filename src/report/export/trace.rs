@@ -1,5 +1,6 @@
-//! A trace for Perfetto and `chrome://tracing`: stages, launches, inferences and log lines on tracks, counters as curves. It is
-//! built from the records, since the store does not keep the ops of single inferences.
+//! A trace for Perfetto and `chrome://tracing`: stages, launches, inferences and log lines on tracks,
+//! counters as curves. It is built from the records, since the store does not keep the ops of single
+//! inferences.
 
 use super::{ExportError, MARK};
 use crate::event::{Event, LogLevel, Phase, Record, RunId};
@@ -10,15 +11,16 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// Maximum slices per session; further ones are counted.
+/// Maximum number of slices per session; any more are only counted.
 const MOST_SLICES: u64 = 400_000;
-/// Detailed inferences of a run whose ops are shown, by their shares.
+/// Maximum number of detailed inferences per run whose ops are shown, by their shares.
 const WITH_OPS: u64 = 20;
 /// Tracks of a run.
 const STAGES: u32 = 1;
 const INFERENCES: u32 = 2;
 const OPS: u32 = 3;
-/// Processes of the trace: session n has those from `n * PER_SESSION` on; the first is the machine, the others are its runs.
+/// Process ids in the trace: session n starts at `n * PER_SESSION`; the first is the machine, the others are
+/// its runs.
 const PER_SESSION: u64 = 1000;
 
 /// The trace.
@@ -66,7 +68,7 @@ impl Writer {
     }
 }
 
-/// One session on its way.
+/// State of a session being traced.
 struct Trace<'a> {
     mask: &'a Mask,
     base: u64,
@@ -80,7 +82,7 @@ struct Trace<'a> {
 #[derive(Default)]
 struct RunTrace {
     rows: Vec<String>,
-    /// Start and duration of detailed inferences, by their index.
+    /// Start and duration of detailed inferences, by index.
     detailed: BTreeMap<u64, (u64, f64)>,
 }
 
@@ -161,7 +163,8 @@ impl<'a> Trace<'a> {
                     if batch.phase == Phase::Detailed || batch.phase == Phase::Clean {
                         let known = self.runs.entry(run).or_default();
                         if known.detailed.len() < 4 * usize::try_from(WITH_OPS).unwrap_or(0) {
-                            // The detailed phase comes last; without one, ops are those of the clean phase.
+                            // The detailed phase comes last; without one, the ops are those of the clean
+                            // phase.
                             if batch.phase == Phase::Detailed || !known.detailed.contains_key(&index) {
                                 known.detailed.insert(index, (start_us, dur));
                             }
@@ -212,7 +215,7 @@ impl<'a> Trace<'a> {
                 let name = self.mask.text(&format!("failed in {}: {}", failure.stage, failure.message)).into_owned();
                 to.event(&json!({"ph": "i", "s": "g", "pid": pid, "tid": STAGES, "name": name, "ts": ts}))?;
             }
-            // Lines may contain anything, so a trace for sharing has none.
+            // Log lines may contain anything, so a trace for sharing has none.
             Event::Log(line) if line.level <= LogLevel::Warning && !self.mask.is_active() => {
                 to.event(&json!({"ph": "i", "s": "p", "pid": pid, "tid": STAGES, "name": line.text, "ts": ts}))?;
             }
@@ -221,7 +224,8 @@ impl<'a> Trace<'a> {
         Ok(())
     }
 
-    /// Ops have no timestamps: they are placed in row order, with lengths by their shares of the inference.
+    /// Ops have no timestamps: they are laid out in row order, with lengths proportional to their shares of
+    /// the inference.
     fn ops(
         &mut self,
         run: Option<RunId>,

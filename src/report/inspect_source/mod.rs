@@ -77,7 +77,7 @@ struct NodeDocument {
     outputs: Vec<String>,
     attributes: Map<String, Value>,
     macs: Option<u64>,
-    /// What the first output holds, for the table.
+    /// Type and shape of the first output, for the table.
     #[serde(skip)]
     output: Option<(Option<ElementType>, Option<Vec<Dim>>)>,
 }
@@ -88,13 +88,14 @@ struct ConstantDocument {
     dtype: Option<ElementType>,
     shape: Vec<u64>,
     bytes: Option<u64>,
-    /// The file that holds its data, if it is not the model.
+    /// The file that holds its data, if that is not the model itself.
     file: Option<String>,
     offset: Option<u64>,
 }
 
 impl SourceDocument {
-    /// Builds the document. `extracted` are the files that the context binaries were written to, in their order.
+    /// Builds the document. `extracted` are the files the context binaries were written to, in the same
+    /// order.
     pub fn new(model: SourceModel, sha256: String, extracted: &[Option<PathBuf>]) -> Self {
         let shown = |path: &Path| crate::event::clean_text(&path.to_string_lossy());
         let contexts = model.contexts.iter().enumerate();
@@ -151,7 +152,7 @@ impl GraphDocument {
         };
         let (inputs, outputs) = (named(&graph.inputs), named(&graph.outputs));
         let ends: HashSet<&String> = graph.inputs.iter().chain(&graph.outputs).collect();
-        // Before ONNX's IR version 4 constants are declared as values, too.
+        // Before ONNX IR version 4, constants are also declared as values.
         let between = |value: &&SourceValue| !ends.contains(&value.name) && !constants.contains_key(&value.name);
         Self {
             inputs,
@@ -171,7 +172,7 @@ impl GraphDocument {
     }
 }
 
-/// A constant as an output.
+/// A constant in the form of an output.
 fn value_of(constant: &Constant) -> SourceValue {
     let mut value = SourceValue::named(constant.name.clone());
     value.dtype = constant.dtype;
@@ -198,7 +199,7 @@ impl NodeDocument {
 }
 
 fn attribute(attribute: &Attribute) -> (String, Value) {
-    // Long lists show only their first values.
+    // Only the first values of long lists are shown.
     fn list<T: Serialize>(count: u64, values: &[T]) -> Value {
         if count == values.len() as u64 { json!(values) } else { json!({"count": count, "first": values}) }
     }

@@ -1,4 +1,4 @@
-//! The document for people.
+//! The document as text.
 
 use super::{ContextDocument, GraphDocument, NodeDocument, SourceDocument};
 use crate::models::source::{FloatIsland, FreeDimension, QuantizationSummary, SourceFormat, SourceValue, shape_text};
@@ -6,16 +6,16 @@ use crate::report::layout::shortened;
 use crate::text::{bytes_text, count_text, wrapped};
 use std::fmt::Write;
 
-/// Width of running text.
+/// Width of running text, characters.
 const WIDTH: usize = 100;
-/// Constants that are listed, the largest first.
+/// Maximum number of constants listed, largest first.
 const CONSTANTS: usize = 10;
-/// Nodes of a float island that are named.
+/// Maximum number of nodes named per float island.
 const ISLAND_NODES: usize = 6;
-/// Float islands that are listed.
+/// Maximum number of float islands listed.
 const ISLANDS: usize = 12;
 
-/// The document for people.
+/// The document as text.
 pub fn source_text(document: &SourceDocument) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "{}", document.path);
@@ -49,7 +49,7 @@ fn plural(count: u64, word: &str) -> String {
     if count == 1 { word.to_owned() } else { format!("{word}s") }
 }
 
-/// Versions, producer, operator sets and what is not fixed.
+/// Versions, producer, operator sets and free dimensions.
 fn origin(out: &mut String, document: &SourceDocument) {
     let mut parts = Vec::new();
     if let Some(version) = document.format_version {
@@ -58,12 +58,12 @@ fn origin(out: &mut String, document: &SourceDocument) {
     }
     if let Some(producer) = &document.producer {
         let version = document.producer_version.as_ref().map_or_else(String::new, |version| format!(" {version}"));
-        // TFLite has a description in this place, which names a program at best.
+        // TFLite has a description instead, which names a program at best.
         let role = if document.format == SourceFormat::Onnx { "made by" } else { "description:" };
         parts.push(format!("{role} {producer}{version}"));
     }
     let mut opsets: Vec<_> = document.opsets.iter().collect();
-    // ONNX's own is what people ask for.
+    // ONNX's own domain comes first, since it matters most.
     opsets.sort_by_key(|opset| !opset.domain.is_empty());
     parts.extend(opsets.into_iter().map(|opset| match opset.domain.as_str() {
         "" => format!("opset {}", opset.version),
@@ -119,7 +119,7 @@ fn quantized(out: &mut String, summary: &QuantizationSummary) {
             let _ = writeln!(out, "  {title}: {}", all.join(", "));
         }
     }
-    // A sea is no island.
+    // In a float-only graph there are no islands.
     if summary.quantized_nodes == 0 {
         return;
     }
@@ -223,7 +223,7 @@ fn macs_text(macs: Option<u64>) -> String {
     macs.map_or_else(|| "–".to_owned(), |macs| count_text(macs as f64))
 }
 
-/// The largest ones.
+/// The largest constants.
 fn constants(out: &mut String, graph: &GraphDocument) {
     let mut largest: Vec<_> = graph.constants.iter().filter(|constant| constant.bytes.unwrap_or(0) > 0).collect();
     if largest.is_empty() {

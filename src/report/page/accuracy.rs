@@ -1,4 +1,4 @@
-//! A comparison of two models layer by layer.
+//! A comparison of two models, layer by layer.
 
 use super::overview::dash;
 use super::{Block, Section, Table};
@@ -7,14 +7,14 @@ use crate::report::charts::{Chart, Mark, Plot};
 use crate::report::mask::Mask;
 use crate::text::{counted, three_digits};
 
-/// Layers of a short report.
+/// Maximum number of layers in a short report.
 const BRIEF: usize = 12;
-/// Layers in the chart.
+/// Maximum number of layers in the chart.
 const CHARTED: usize = 30;
-/// Height of a layer in the chart that differs nowhere, dB.
+/// Height in the chart of a layer without any difference, dB.
 const EQUAL_DB: f64 = 100.0;
 
-/// The sections of a document; `shown` is its file, which is named where there are several.
+/// The sections of a document; `shown` is its file, which is named if there are several.
 pub fn sections(document: &AccuracyDocument, shown: Option<&str>, mask: &Mask) -> Vec<Section> {
     let title = shown.map_or_else(|| "Accuracy layer by layer".to_owned(), |file| format!("Accuracy: {file}"));
     let mut about = vec![Block::Facts(facts(document))];
@@ -81,7 +81,7 @@ fn quality(sqnr_db: Option<f64>) -> String {
     sqnr_db.map_or_else(|| "no ratio".to_owned(), |sqnr| format!("{} dB", three_digits(sqnr)))
 }
 
-/// SQNR for people; what differs nowhere is equal.
+/// SQNR as text; `equal` without any difference.
 fn sqnr(layer: &LayerDocument) -> String {
     match layer.sqnr_db {
         Some(sqnr) => three_digits(sqnr),
@@ -95,7 +95,7 @@ fn chart(document: &AccuracyDocument, mask: &Mask) -> Option<Block> {
     let mut rows: Vec<(usize, f64)> =
         document.layers.iter().enumerate().filter_map(|(at, layer)| Some((at, value(layer)?.max(0.0)))).collect();
     let all = rows.len();
-    // Where there are many, the worst ones, in the order of the graph.
+    // If there are many, only the worst ones, in graph order.
     rows.sort_by(|a, b| a.1.total_cmp(&b.1));
     rows.truncate(CHARTED);
     rows.sort_unstable_by_key(|row| row.0);
@@ -123,7 +123,7 @@ fn table(document: &AccuracyDocument, mask: &Mask) -> Table {
     let mut table = Table::new(&columns, BRIEF);
     table.is_long = document.layers.len() > BRIEF;
     let first = document.first();
-    // A short report begins with what matters.
+    // A short report starts with what matters most.
     let mut order: Vec<usize> = (0..document.layers.len()).collect();
     order.sort_by_key(|at| (Some(*at) != first, *at));
     for at in order {

@@ -5,9 +5,9 @@ use crate::analysis::compare::Better;
 use crate::report::comparison::{short, value_text};
 use crate::text::duration_text;
 
-/// Layers of a comparison that a page lists.
+/// Maximum number of layers of a comparison on a page.
 const LAYERS: usize = 200;
-/// Figures and layers of a short report.
+/// Maximum number of figures and layers in a short report.
 const BRIEF_FIGURES: usize = 14;
 const BRIEF_LAYERS: usize = 10;
 

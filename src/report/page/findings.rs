@@ -6,12 +6,12 @@ use crate::diagnosis::{Fault, causes_text, diagnose_run};
 use crate::report::mask::Mask;
 use crate::store::{Run, Store};
 
-/// Causes of a failure that are named; the first is the likeliest.
+/// Maximum number of causes of a failure that are named, likeliest first.
 const CAUSES: usize = 3;
-/// Columns of their text.
+/// Width of their text, characters.
 const WIDTH: usize = 100;
 
-/// What the figures mean.
+/// The findings about a run.
 pub fn told(store: &Store, run: &Run) -> Vec<ReportedFinding> {
     findings(store, run).into_iter().map(one).collect()
 }
@@ -32,7 +32,7 @@ fn one(finding: Finding) -> ReportedFinding {
     }
 }
 
-/// Why it failed. Log lines may contain anything, so a report for sharing has none.
+/// Why a run failed. Log lines may contain anything, so a report for sharing has none.
 pub fn failure(store: &Store, run: &Run, mask: &Mask) -> Vec<Block> {
     let Some(failure) = &run.failure else { return Vec::new() };
     let fault = Fault::of(failure);

@@ -1,4 +1,4 @@
-//! The outputs of a run against what is known to be right.
+//! The outputs of a run compared with known correct ones.
 
 use super::overview::dash;
 use super::{Block, Table};
@@ -7,7 +7,7 @@ use crate::report::mask::Mask;
 use crate::store::Run;
 use crate::text::counted;
 
-/// Figures of a short report.
+/// Maximum number of figures in a short report.
 const BRIEF: usize = 14;
 
 /// A table of the figures, or why there are none.

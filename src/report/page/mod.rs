@@ -1,5 +1,5 @@
-//! A report's content before it becomes HTML or Markdown: sections of texts, tables and charts. A pure function of what
-//! was recorded.
+//! A report's content before it becomes HTML or Markdown: sections of texts, tables and charts. A pure
+//! function of what was recorded.
 
 mod accuracy;
 mod compared;
@@ -23,35 +23,35 @@ use crate::store::Store;
 pub struct Part<'a> {
     /// Its file; empty for the live session.
     pub shown: &'a str,
-    /// What it holds.
+    /// Its contents.
     pub store: &'a Store,
-    /// What is missing.
+    /// What is missing from it.
     pub notes: &'a [String],
 }
 
-/// What a report is made of.
+/// The input of a report.
 #[derive(Debug)]
 pub struct Material<'a> {
     /// Sessions in the order they were named.
     pub parts: Vec<Part<'a>>,
-    /// The files behind them, for what the store does not keep; none of the live session.
+    /// The files behind them, for what the store does not keep; empty for the live session.
     pub files: &'a [Recorded],
     /// The comparison of their runs, if there are several.
     pub comparison: Option<ComparisonReport>,
     /// Comparisons of models layer by layer, with their files.
     pub accuracy: &'a [(String, AccuracyDocument)],
-    /// What is taken out.
+    /// Removes private data.
     pub mask: Mask,
 }
 
 impl<'a> Material<'a> {
-    /// Of files.
+    /// From files.
     pub fn of_files(files: &'a [Recorded], redact: bool) -> Self {
         let part = |file: &'a Recorded| Part { shown: &file.shown, store: &file.store, notes: &file.notes };
         Self::new(files.iter().map(part).collect(), files, redact)
     }
 
-    /// Of a session that is going on.
+    /// From a session that is still running.
     pub fn of_live(store: &'a Store, redact: bool) -> Self {
         Self::new(vec![Part { shown: "", store, notes: &[] }], &[], redact)
     }
@@ -63,7 +63,7 @@ impl<'a> Material<'a> {
         Self { parts, files, comparison, accuracy: &[], mask }
     }
 
-    /// The same with comparisons of models layer by layer.
+    /// Adds comparisons of models, layer by layer.
     #[must_use]
     pub fn with_accuracy(mut self, documents: &'a [(String, AccuracyDocument)]) -> Self {
         self.accuracy = documents;
@@ -95,14 +95,14 @@ fn sides(parts: &[Part<'_>]) -> Vec<Side> {
     sides
 }
 
-/// A whole report.
+/// A complete report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page {
     /// Its title.
     pub title: String,
-    /// What it is of, in one line.
+    /// What it is about, in one line.
     pub subtitle: String,
-    /// What it says.
+    /// Its contents.
     pub sections: Vec<Section>,
 }
 
@@ -111,9 +111,9 @@ pub struct Page {
 pub struct Section {
     /// Heading.
     pub title: String,
-    /// True for a part of the section before it.
+    /// True for a subsection of the section before it.
     pub is_sub: bool,
-    /// What stands in it.
+    /// Its contents.
     pub blocks: Vec<Block>,
 }
 
@@ -122,13 +122,13 @@ pub struct Section {
 pub enum Block {
     /// A paragraph.
     Text(String),
-    /// A paragraph that must not be missed.
+    /// A paragraph that must not be overlooked.
     Warning(String),
     /// Names with their values.
     Facts(Vec<(String, String)>),
     /// A table.
     Table(Table),
-    /// Findings, the weightiest first.
+    /// Findings, most important first.
     Findings(Vec<ReportedFinding>),
     /// Lines as they were printed.
     Lines(Vec<String>),
@@ -143,9 +143,9 @@ pub struct Table {
     pub columns: Vec<(String, bool)>,
     /// Cells.
     pub rows: Vec<Vec<String>>,
-    /// Rows that a short report shows.
+    /// Number of rows that a short report shows.
     pub brief_rows: usize,
-    /// True for a long one, which a page may fold.
+    /// True for a long table, which a page may collapse.
     pub is_long: bool,
 }
 
@@ -156,18 +156,18 @@ pub struct ReportedFinding {
     pub severity: Severity,
     /// One sentence.
     pub title: String,
-    /// What it rests on.
+    /// The evidence.
     pub evidence: Vec<String>,
     /// What to do, and why.
     pub advice: Option<(String, String)>,
-    /// What that may save.
+    /// Possible saving.
     pub gain: Option<String>,
     /// Ready to copy.
     pub snippets: Vec<String>,
 }
 
 impl Table {
-    /// An empty table; a heading that begins with `#` is of figures.
+    /// An empty table; a heading that starts with `#` marks a column of figures.
     pub fn new(columns: &[&str], brief_rows: usize) -> Self {
         let column = |name: &&str| match name.strip_prefix('#') {
             Some(name) => (name.to_owned(), true),
@@ -178,9 +178,9 @@ impl Table {
 }
 
 impl Page {
-    /// The page of everything.
+    /// The page of all the material.
     pub fn of(material: &Material<'_>) -> Self {
-        // Comparisons of models alone have no runs to sum up.
+        // Comparisons of models alone have no runs to summarise.
         let mut sections = if material.parts.is_empty() { Vec::new() } else { overview::sections(material) };
         sections.extend(compared::sections(material));
         let several = material.runs().count() > 1;
@@ -198,7 +198,7 @@ impl Page {
         page
     }
 
-    /// Changes every text.
+    /// Applies `change` to every text.
     fn map(&mut self, change: &dyn Fn(&str) -> String) {
         let to = |text: &mut String| *text = change(text);
         to(&mut self.title);

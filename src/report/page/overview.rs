@@ -1,4 +1,4 @@
-//! The top of a report: what was measured, what came out, and where.
+//! The top of a report: what was measured, the results, and the conditions.
 
 use super::{Block, Material, Section, Table};
 use crate::analysis::{findings, summary, trust, verdicts};
@@ -6,7 +6,7 @@ use crate::event::RunStatus;
 use crate::store::{Run, Store};
 use crate::text::{bytes_text, duration_text};
 
-/// Names that a title lists.
+/// Maximum number of names in a title.
 const NAMED: usize = 3;
 
 fn model_name(run: &Run) -> &str {
@@ -49,7 +49,7 @@ pub fn started(store: &Store) -> Option<String> {
     jiff::Timestamp::from_second(seconds).ok().map(|moment| moment.to_string())
 }
 
-/// Name of a run for people: backend and device.
+/// Human-readable name of a run: backend and device.
 pub fn run_name(run: &Run) -> String {
     let simulated = if run.plan.simulated { " [simulated]" } else { "" };
     let origin = run.plan.mode.origin.as_ref().map_or_else(String::new, |origin| format!(" ({})", origin.label));

@@ -1,4 +1,4 @@
-//! Where the nodes of an ONNX model ran.
+//! Placement of an ONNX model's nodes.
 
 use super::{Block, Table};
 use crate::event::{NodePlacement, NodeProvider};
@@ -8,10 +8,10 @@ use crate::store::Run;
 use crate::text::{counted, duration_text};
 use std::fmt::Write;
 
-/// Nodes of a short report.
+/// Maximum number of nodes in a short report.
 const BRIEF_NODES: usize = 10;
 
-/// What ran where, why not on QNN, and what the borders of partitions cost. Nothing of models that are not ONNX.
+/// What ran where, why not on QNN, and the cost of partition borders; empty for models other than ONNX.
 pub fn blocks(run: &Run, mask: &Mask) -> Vec<Block> {
     let Some(placed) = run.nodes.as_ref().filter(|placed| !placed.nodes.is_empty()) else { return Vec::new() };
     let time = |us: Option<f64>| us.map_or_else(|| "–".to_owned(), duration_text);
@@ -22,7 +22,7 @@ pub fn blocks(run: &Run, mask: &Mask) -> Vec<Block> {
         let _ = write!(text, " Partition {at}: {nodes}, {whole} ({qnn} in QNN, {border} at its borders).");
     }
     let mut table = Table::new(&["node", "type", "ran on", "time", "why not on QNN, and what to do"], BRIEF_NODES);
-    // What fell back is what the table is for.
+    // The nodes that fell back are the point of the table.
     let (fallen, others): (Vec<&NodePlacement>, Vec<_>) =
         placed.nodes.iter().partition(|node| node.provider == NodeProvider::Cpu);
     for node in fallen.into_iter().chain(others) {

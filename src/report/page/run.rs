@@ -1,4 +1,4 @@
-//! One run: latency, layers, counters, what they mean.
+//! One run: latency, layers, counters, findings.
 
 use super::overview::{dash, run_name};
 use super::{Block, Section, Table, findings, judged, placement};
@@ -11,15 +11,15 @@ use crate::store::{CounterSeries, PERCENTILES, Run, Store, by_importance};
 use crate::text::{bytes_text, count_text, counted, duration_text};
 use std::collections::BTreeMap;
 
-/// Layers of a short report, and of a chart.
+/// Maximum number of layers in a short report, and in a chart.
 const BRIEF_LAYERS: usize = 10;
 const CHART_LAYERS: usize = 20;
-/// Bars of the distribution.
+/// Number of bars in the distribution.
 const BINS: usize = 60;
-/// Counters that get a chart.
+/// Maximum number of counters with a chart.
 const CHARTED: usize = 6;
 
-/// A run's sections; without others beside it, it needs no heading of its own.
+/// A run's sections; a run on its own needs no heading.
 pub fn sections(number: usize, several: bool, store: &Store, run: &Run, mask: &Mask) -> Vec<Section> {
     let heading = if several { format!("Run {number}: {}", run_name(run)) } else { "Run".to_owned() };
     let mut sections = vec![Section { title: heading, is_sub: false, blocks: about(run) }];
@@ -205,12 +205,12 @@ fn layers(run: &Run, mask: &Mask) -> Vec<Block> {
     vec![Block::Text(text), Block::Chart(chart), Block::Table(table)]
 }
 
-/// QNN's own op packages name no place.
+/// QNN's own op packages do not indicate a place.
 fn is_place(package: &str) -> bool {
     !package.is_empty() && !package.starts_with("qti")
 }
 
-/// What is known of a graph that has no times: its ops, and where they run.
+/// What is known about a graph without times: its ops, and where they run.
 fn ops_without_times(run: &Run, mask: &Mask) -> Vec<Block> {
     let Some(graph) = run.graph().filter(|graph| run.plan.mode.origin.is_some() && !graph.ops.is_empty()) else {
         return Vec::new();
@@ -272,7 +272,7 @@ fn stages(run: &Run) -> Vec<Block> {
     if table.rows.is_empty() { Vec::new() } else { vec![Block::Table(table)] }
 }
 
-/// Counters of the machine that the run was on, during its clean phase.
+/// Counters of the machine that ran the model, during the clean phase.
 fn counters(store: &Store, run: &Run) -> Vec<Block> {
     let is_local = run.plan.device == LOCAL_DEVICE;
     let own: Vec<&CounterSeries> = if is_local {

@@ -1,4 +1,5 @@
-//! `qnnscope.tap/1`: one document of a tapped program. Its fields only grow; graphs have all that runs have in `qnnscope.result/1`.
+//! `qnnscope.tap/1`: the document of a tapped program. Fields are only ever added; graphs have all the fields
+//! of runs in `qnnscope.result/1`.
 
 use super::super::counter_result::{Counter, DeviceCounters, counter, device_counters};
 use super::super::result::{Tool, started_at};
@@ -35,7 +36,7 @@ pub struct TapDocument {
     lost: u64,
 }
 
-/// How it ended; nothing where it was started elsewhere.
+/// How it ended; empty if it was started elsewhere.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 struct Exit {
     status: Option<i32>,
@@ -103,7 +104,7 @@ struct GraphResult {
     run: RunResult,
 }
 
-/// Times of something that happens between executions.
+/// Times of an event between executions.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 struct Spread {
     count: u64,
@@ -150,7 +151,7 @@ struct ContextResult {
     freed: bool,
 }
 
-/// What is in a context binary.
+/// The contents of a context binary.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct BinaryResult {
     sha256: Option<String>,
@@ -187,7 +188,7 @@ struct ShareResult {
 }
 
 impl TapDocument {
-    /// The document of the tapped program in the store; without one it has no process.
+    /// The document of the tapped program in the store; without one it has no processes.
     pub fn new(store: &Store) -> Self {
         let tapped = store.tapped();
         let exit = tapped

@@ -3,7 +3,7 @@
 mod document;
 mod text;
 
-/// Inputs or outputs of a graph that are listed.
+/// Maximum number of inputs or outputs listed per graph.
 const LISTED: usize = 16;
 
 pub use document::{TAP_SCHEMA, TapDocument};
@@ -14,7 +14,8 @@ use crate::backends::errors;
 use crate::event::BinaryRead;
 use qnnscope_core::tap::Call;
 
-/// What is in a context binary, in lines: as `inspect` has it, with the inputs and outputs of its graphs.
+/// The contents of a context binary as lines: as `inspect` shows them, with the inputs and outputs of its
+/// graphs.
 pub fn binary_lines(read: &BinaryRead) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(info) = &read.info {
@@ -33,7 +34,7 @@ pub fn binary_lines(read: &BinaryRead) -> Vec<String> {
     lines
 }
 
-/// Symbol of the code with which a call failed.
+/// Symbol of the code a call failed with.
 fn symbol(call: &Call) -> Option<&'static str> {
     errors::lookup(call.code, &call.call).map(|row| row.symbol)
 }

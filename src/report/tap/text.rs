@@ -10,9 +10,9 @@ use crate::store::{OpStats, Store, Tapped, TappedGraph, TappedProcess};
 use crate::text::{bytes_text, count_text, counted, duration_text, paragraph, titled};
 use std::fmt::Write;
 
-/// Refused ops, votes and failures that are listed of a process.
+/// Maximum number of refused ops, votes and failures listed per process.
 const LISTED: usize = 8;
-/// Width of its lines.
+/// Width of its lines, characters.
 const WIDTH: usize = 96;
 
 /// The report.
@@ -145,7 +145,7 @@ fn calls(out: &mut String, process: &TappedProcess) {
     }
 }
 
-/// Contexts that were loaded, and what is in their binaries; of each content once.
+/// Contexts that were loaded, and the contents of their binaries; identical binaries are listed once.
 fn binaries(out: &mut String, process: &TappedProcess) {
     let mut told = Vec::new();
     let loaded = process.contexts.iter().filter_map(|context| Some((context, context.call.binary_bytes?)));

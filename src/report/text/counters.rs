@@ -5,10 +5,10 @@ use crate::store::{CounterSeries, DeviceSeries, SamplerState, Store, by_importan
 use crate::text::{bytes_text, counted, duration_text};
 use std::fmt::Write;
 
-/// Counters of a device that are listed.
+/// Maximum number of counters listed per device.
 const TOP_COUNTERS: usize = 20;
 
-/// Counters of the devices: what moved, and what could not be read by its number.
+/// Counters of the devices: those that moved, and the number of those that could not be read.
 pub fn device_counters(out: &mut String, store: &Store) {
     let all = store.device_counters();
     let mut devices: Vec<&str> = all.series().iter().map(|series| series.device.as_str()).collect();
@@ -42,8 +42,8 @@ pub fn device_counters(out: &mut String, store: &Store) {
     }
 }
 
-/// The counters that moved, most telling first, one a line. Those that did not are told by their number, but for the ones that
-/// say by standing still that nothing was held back.
+/// The counters that moved, most informative first, one per line. Constant counters are only counted, except
+/// those whose constancy shows that nothing was throttled.
 fn counter_table(out: &mut String, counters: &[&DeviceSeries]) {
     let (mut lines, mut still, mut more) = (0, 0, 0);
     for series in counters.iter().map(|counter| &counter.series) {
@@ -73,7 +73,7 @@ fn counter_table(out: &mut String, counters: &[&DeviceSeries]) {
     }
 }
 
-/// The rate that was requested.
+/// The rate requested.
 fn planned(period_us: Option<u64>) -> String {
     match period_us {
         Some(0) => "as many as possible".to_owned(),
@@ -103,7 +103,7 @@ fn counter_value(value: f64, unit: &str) -> String {
     }
 }
 
-/// Mean and largest value of a counter.
+/// Mean and maximum of a counter.
 fn counter_summary(series: &CounterSeries) -> Option<String> {
     let (mean, _, max) = series.summary()?;
     let show = |value: f64| counter_value(value, &series.info.unit);

@@ -1,4 +1,4 @@
-//! Shares of launches, and when to add another.
+//! Shares of launches, and when another is added.
 
 use super::*;
 use crate::event::InferenceBatch;
@@ -33,7 +33,7 @@ fn iterations(budget: Budget) -> u64 {
     }
 }
 
-/// Long enough that launches are not added merely because they are cheap.
+/// Long enough that launches are not added merely for being cheap.
 const SLOW: Duration = Duration::from_secs(7);
 
 #[test]

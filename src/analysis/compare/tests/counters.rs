@@ -1,4 +1,4 @@
-//! Counters beside the figures of a run.
+//! Counters alongside the figures of a run.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Which figures are compared, and which win nothing.
+//! Which figures are compared, and which cannot win.
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn simulated_runs_win_nothing_by_their_times() {
     }
     assert!(row(&comparison, "p50_us").cells[1].best);
     assert_eq!(comparison.mismatches.iter().filter(|found| found.id == "simulated").count(), 2);
-    // Among simulated runs the quicker one is marked.
+    // Among simulated runs, the faster one is marked.
     let mut other = simulated.clone();
     other.latency = side(Backend::Htp, &latencies(4, 200, 20.0, 0.0)).latency;
     assert!(row(&compare(&[simulated, other], &CompareOptions::default()), "p50_us").cells[0].best);
@@ -46,7 +46,8 @@ fn thinned_latencies_are_moved_to_the_figures_of_all() {
 
 #[test]
 fn a_ring_of_equal_blocks_has_the_figures_of_the_values() {
-    // Resampled figures are moved to those given by the difference to their own: with the same figures they stay in place.
+    // Resampled figures are shifted by the difference between the given figures and their own: with equal
+    // figures they stay put.
     let values: Vec<f64> = (1..=1000).map(f64::from).collect();
     let one = Resampled::new(&values, 50, 0).unwrap();
     let constant = Resampled::new(&[7.0; 1000], 50, 1).unwrap();
@@ -57,7 +58,7 @@ fn a_ring_of_equal_blocks_has_the_figures_of_the_values() {
         (Statistic::Mean, 500.5),
         (Statistic::Stddev, 288.819_436),
     ] {
-        // Against a constant that is moved to 1, the interval is that of the values; it lies around their figure.
+        // Against a constant shifted to 1, the interval is that of the values and contains their figure.
         let [low, high] = relative_interval(statistic, (&constant, 1.0), (&one, figure)).unwrap();
         assert!(low + 1.0 <= figure && figure <= high + 1.0, "{statistic:?}: {low} {high}");
         let flat = relative_interval(statistic, (&constant, 7.0), (&constant, 14.0)).unwrap();
@@ -65,7 +66,7 @@ fn a_ring_of_equal_blocks_has_the_figures_of_the_values() {
     }
 }
 
-/// The run at a rate: latencies count from planned starts, which the schedule makes long.
+/// The run at a rate: latencies count from planned starts, and the schedule makes them long.
 fn paced(backend: Backend, latencies_us: &[f64], rate_hz: f64) -> Side {
     let alone = side(backend, latencies_us);
     let late: Vec<f64> = latencies_us.iter().map(|us| us + 3e6).collect();
@@ -85,10 +86,10 @@ fn runs_of_different_schedules_are_compared_by_their_inferences_alone() {
     assert_eq!(comparison.mismatches.iter().map(|found| found.id.as_str()).collect::<Vec<_>>(), ["rate"]);
     let text = &comparison.mismatches[0].text;
     assert!(text.contains("1 was paced at 20/s") && text.contains("inferences alone"), "{text}");
-    // A queue fills the time as a tight loop does, and its rate is no throughput of the model.
+    // A queue keeps the backend as busy as a tight loop does, and its rate is not the model's throughput.
     assert_eq!(difference(&comparison, "throughput_ips", 1).verdict, DifferenceVerdict::Unknown);
     assert!(row(&comparison, "throughput_ips").cells.iter().all(|cell| !cell.best));
-    // At one rate the latencies from planned starts are what is requested.
+    // At a single rate, the latencies from planned starts are what was requested.
     let both = [paced(Backend::Cpu, &slow, 20.0), paced(Backend::Gpu, &tight, 20.0)];
     let comparison = compare(&both, &CompareOptions::default());
     assert!(!comparison.alone && comparison.mismatches.is_empty(), "{:?}", comparison.mismatches);

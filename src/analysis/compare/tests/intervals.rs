@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// How many of `seeds` pairs have an interval that holds `truth`.
+/// How many of `seeds` pairs have an interval that contains `truth`.
 fn covered(seeds: u64, count: usize, factor: f64, correlation: f64, statistic: Statistic) -> u64 {
     let holds = |seed: &u64| {
         let a = latencies(2 * seed + 1, count, 1000.0, correlation);
@@ -35,7 +35,7 @@ fn intervals_hold_the_truth_for_independent_latencies() {
 
 #[test]
 fn intervals_hold_the_truth_for_latencies_that_follow_each_other() {
-    // Single draws would hold it in about 70 of 100 pairs here.
+    // Single draws would contain it in about 70 of 100 pairs here.
     let covered = covered(100, 600, 1.0, 0.7, Statistic::Mean);
     assert!(covered >= 85, "{covered} of 100");
 }
@@ -54,7 +54,7 @@ fn a_clear_difference_is_told_and_its_interval_is_narrow() {
     let [low, high] = difference(&comparison, "throughput_ips", 1).ci95.unwrap();
     let truth = 1000.0 / 1100.0 - 1.0;
     assert!(low < truth && truth < high && high < 0.0, "{low} {high}");
-    // The other way round it is better.
+    // In the other order it is better.
     let comparison = two(&latencies(2, 500, 1100.0, 0.3), &latencies(1, 500, 1000.0, 0.3));
     assert_eq!(difference(&comparison, "p50_us", 1).verdict, DifferenceVerdict::Better);
     assert_eq!(difference(&comparison, "throughput_ips", 1).verdict, DifferenceVerdict::Better);
@@ -132,10 +132,10 @@ fn what_launches_vary_is_no_difference_and_how_many_would_decide_is_told() {
     assert_eq!(seen.verdict, DifferenceVerdict::WithinNoise, "{seen:?}");
     assert!(seen.up_to.unwrap() > 0.05 && seen.launches_to_tell.is_none(), "{seen:?}");
     assert!(row(&comparison, "p50_us").cells.iter().all(|cell| !cell.best));
-    // Equal runs differ by 3 %, and more launches do not change that; by more than 3.5 % they do.
+    // Equal runs differ by 3 %, and more launches do not change that; above 3.5 %, more launches do help.
     let c = on_levels(20, &[1080.0, 1190.0, 1030.0, 1120.0, 1090.0]);
     assert!(difference(&two(&a, &c), "p50_us", 1).launches_to_tell.unwrap() > 20);
-    // Inferences of the same noise in launches that agree tell less than the largest of these steps apart.
+    // Equally noisy inferences in launches that agree resolve less than the largest of these differences.
     let told = two(&on_levels(10, &[1000.0; 5]), &on_levels(20, &[1080.0; 5]));
     assert_eq!(difference(&told, "p50_us", 1).verdict, DifferenceVerdict::Worse);
     assert_eq!(difference(&told, "p50_us", 1).up_to, None);
@@ -171,7 +171,7 @@ fn launches_that_others_hold_up_tell_nothing_of_a_difference() {
 
 #[test]
 fn the_fastest_inferences_show_what_a_busy_machine_hides() {
-    // Launches are held up by others for ever so long; each of them has inferences that nobody disturbed.
+    // Other processes hold up launches for arbitrarily long; each launch still has undisturbed inferences.
     let busy = |seed: u64, us: f64| -> Vec<f64> {
         let mut all = on_levels(seed, &[2.0 * us, 5.0 * us, 3.0 * us, 2.2 * us, 4.0 * us, 6.0 * us]);
         all.chunks_mut(100).zip(0u32..).for_each(|(launch, at)| launch[50] = us * (1.0 + 0.002 * f64::from(at)));
@@ -192,7 +192,7 @@ fn the_fastest_inferences_show_what_a_busy_machine_hides() {
     assert!((fastest.relative.unwrap() - 0.1).abs() < 0.01, "{fastest:?}");
     let equal = seen(&busy(1, 1000.0), &busy(20, 1000.0));
     assert_eq!(difference(&equal, "fastest_us", 1).verdict, DifferenceVerdict::WithinNoise);
-    // Of more inferences the fastest is faster; one launch has no usual one.
+    // The fastest of more inferences is faster; one launch alone has no typical one.
     assert_eq!(one_launch(Backend::Cpu, &latencies(1, 100, 1000.0, 0.0)).latency.unwrap().fastest_us(), None);
     let mut other = sides(&busy(1, 1000.0), &busy(20, 1100.0));
     other[1].latency.as_mut().unwrap().launches.iter_mut().for_each(|launch| launch.samples = 300);

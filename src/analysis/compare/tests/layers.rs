@@ -1,4 +1,4 @@
-//! Layers of runs whose backends fuse ops in different ways.
+//! Layers of runs whose backends fuse ops differently.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What sets runs apart beside what is compared.
+//! How runs differ apart from what is compared.
 
 use super::*;
 
@@ -53,7 +53,7 @@ fn warm_up_data_and_runs_that_are_there_twice_are_named() {
     assert_eq!(ids, [("warmup", 1), ("inputs", 1), ("same_run", 2)]);
     assert!(found[0].text.contains("1 inference, 1 with 5 inferences"), "{}", found[0].text);
     assert!(found[2].text.contains("3 is the same run as 1"), "{}", found[2].text);
-    // Random data of another model differs by nature; what a run without figures was fed with does not matter.
+    // Random data of another model necessarily differs; the inputs of a run without figures do not matter.
     other.model_sha256 = Some("b".repeat(64));
     other.warmup = base.warmup;
     let found = mismatches(&[base.clone(), other.clone()], 0);

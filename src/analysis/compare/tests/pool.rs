@@ -1,4 +1,4 @@
-//! Runs and rounds of the same thing as one side.
+//! Runs and rounds of the same thing combined into one side.
 
 use super::*;
 
@@ -31,7 +31,7 @@ fn rounds_and_runs_of_the_same_thing_are_launches_of_one_side() {
     let pooled = pool_same(&files);
     let launches: Vec<usize> = pooled.iter().map(|side| side.latency.as_ref().unwrap().launches().len()).collect();
     assert_eq!(launches, [3, 1]);
-    // The same run twice is no second launch, whichever it is the same as.
+    // A duplicate of a run is not a second launch, whichever run it duplicates.
     files.push(files[1].clone());
     assert_eq!(pool_same(&files).len(), 3);
     for change in [
@@ -64,7 +64,7 @@ fn rounds_are_put_together_as_one_distribution() {
     ] {
         assert!((own.unwrap() / truth.unwrap() - 1.0).abs() < 0.002, "{own:?} {truth:?}");
     }
-    // Of thinned rounds each latency stands for as many.
+    // In thinned rounds each latency represents the same number of inferences.
     let mut thin = a.clone();
     thin.series = Some(Series { stride: 4, values: one.iter().step_by(4).copied().collect() });
     let kept = SideLatency::pooled(&[&thin, &b]).unwrap().series.unwrap();

@@ -1,4 +1,4 @@
-//! A run in a few words: what a rule is tried on.
+//! A run described in a few words, for testing a rule.
 
 use super::graph_text::graph;
 use crate::backends::{Backend, ProfilingLevel};
@@ -15,14 +15,14 @@ use std::collections::BTreeMap;
 
 const ID: RunId = RunId(0);
 
-/// One case of a rule.
+/// One test case of a rule.
 #[expect(clippy::struct_excessive_bools, reason = "each is a word of its own in the file")]
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Case {
-    /// The rule that it is about.
+    /// The rule under test.
     pub rule: String,
-    /// Whether the rule speaks.
+    /// Whether the rule applies.
     pub fires: bool,
     /// The layers that it must name, worst first.
     #[serde(default)]
@@ -31,14 +31,14 @@ pub struct Case {
     backend: Backend,
     #[serde(default)]
     simulated: bool,
-    /// A phone behind adb, or this machine.
+    /// A phone behind adb instead of this machine.
     #[serde(default)]
     phone: bool,
-    /// `SM8650`, which a phone tells and a simulation is requested.
+    /// `SM8650`: what a phone reports and a simulation is made for.
     soc: Option<String>,
     #[serde(default = "ufixed8")]
     dtype: String,
-    /// An op per line: `TIME TYPE NAME {PARAMETERS}: TENSORS -> TENSORS`; see [`tensor`].
+    /// One op per line: `TIME TYPE NAME {PARAMETERS}: TENSORS -> TENSORS`; see [`tensor`].
     #[serde(default)]
     graph: String,
     /// A second graph of the model.
@@ -49,7 +49,7 @@ pub struct Case {
     #[serde(default = "millisecond")]
     latency_us: u64,
     first_us: Option<u64>,
-    /// Latency of the last inference; those between are on a line.
+    /// Latency of the last inference; those in between lie on a line.
     last_us: Option<u64>,
     #[serde(default)]
     metrics: BTreeMap<String, f64>,
@@ -66,7 +66,7 @@ pub struct Case {
     /// Highest clock of each cluster of four cores, MHz.
     #[serde(default)]
     clusters: Vec<u64>,
-    /// Counters of the device: values over the clean phase.
+    /// Counters of the device: values spread over the clean phase.
     #[serde(default)]
     counters: BTreeMap<String, Vec<f64>>,
 }
@@ -159,7 +159,7 @@ impl Case {
         })
     }
 
-    /// What comes before the graph: facts of the device, model, settings, stages.
+    /// Events before the graph: facts about the device, model, settings, stages.
     fn before(&self) -> Vec<Event> {
         let mut events = Vec::new();
         let mut settings = self.settings.clone();
@@ -302,7 +302,7 @@ impl Binary {
     }
 }
 
-/// A store that has seen these events of run 0.
+/// A store fed with these events of run 0.
 pub fn store(events: Vec<Event>) -> Store {
     let mut store = Store::new();
     for (seq, event) in (0..).zip(events) {
@@ -316,7 +316,7 @@ pub fn run(store: &Store) -> &Run {
     store.run(ID).unwrap()
 }
 
-/// A row per op.
+/// One row per op.
 pub fn rows(graph: &Graph, unit: OpUnit) -> Vec<OpRow> {
     graph.ops.iter().map(|op| OpRow { name: op.name.clone(), op: Some(op.index), unit, htp_op: None }).collect()
 }

@@ -1,4 +1,4 @@
-//! Graphs as text: an op per line, `TIME TYPE NAME {PARAMETERS}: TENSORS -> TENSORS`; see [`tensor`].
+//! Graphs as text: one op per line, `TIME TYPE NAME {PARAMETERS}: TENSORS -> TENSORS`; see [`tensor`].
 
 use crate::models::{DataType, Graph, Op, Quantization, Tensor, TensorKind};
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ pub fn graph(name: &str, text: &str, dtype: &str) -> (Graph, Vec<u64>) {
     let mut ops: Vec<Op> = Vec::new();
     let mut times = Vec::new();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        // Parameters are JSON, which has colons as well.
+        // Parameters are JSON, which also contains colons.
         let (head, body) = match line.split_once("}: ") {
             Some((head, body)) => (format!("{head}}}"), body),
             None => {
@@ -40,7 +40,7 @@ pub fn graph(name: &str, text: &str, dtype: &str) -> (Graph, Vec<u64>) {
         times.push(time.parse().unwrap());
         ops.push(op);
     }
-    // What nobody writes is an input of the graph, what nobody reads an output.
+    // A tensor that no op writes is a graph input, one that no op reads an output.
     let written: Vec<String> = ops.iter().flat_map(|op| &op.outputs).map(|tensor| tensor.name.clone()).collect();
     let read: Vec<String> = ops.iter().flat_map(|op| &op.inputs).map(|tensor| tensor.name.clone()).collect();
     let (mut graph_inputs, mut graph_outputs) = (Vec::new(), Vec::new());
@@ -62,8 +62,8 @@ pub fn graph(name: &str, text: &str, dtype: &str) -> (Graph, Vec<u64>) {
     (graph, times)
 }
 
-/// `NAME SHAPE:TYPE` is a tensor, `NAME=SHAPE:TYPE@OFFSET` a constant; type and offset may be left out, and all but the
-/// name of a tensor that was seen before.
+/// `NAME SHAPE:TYPE` is a tensor, `NAME=SHAPE:TYPE@OFFSET` a constant. Type and offset may be omitted, and
+/// everything but the name for a tensor seen before.
 fn tensor(text: &str, dtype: &str, known: &mut BTreeMap<String, Tensor>) -> Tensor {
     if let Some(tensor) = known.get(text) {
         return tensor.clone();
@@ -84,7 +84,7 @@ fn tensor(text: &str, dtype: &str, known: &mut BTreeMap<String, Tensor>) -> Tens
         shape: shape.split('x').map(|d| d.parse().unwrap()).collect(),
         quantization: dtype.is_fixed_point().then(|| Quantization::ScaleOffset {
             scale: 0.5,
-            // The middle of an unsigned type unless another is given.
+            // The middle of an unsigned type, unless another offset is given.
             offset: offset.map_or(if dtype.name() == "ufixed8" { -128 } else { 0 }, |offset| offset.parse().unwrap()),
             bitwidth: None,
         }),

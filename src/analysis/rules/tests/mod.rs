@@ -1,4 +1,5 @@
-//! Each rule on runs that have its pattern and on runs that have not (`cases/*.toml`), and all rules on random graphs.
+//! Each rule on runs that have its pattern and on runs that do not (`cases/*.toml`), and all rules on random
+//! graphs.
 
 mod case;
 mod graph_text;
@@ -63,7 +64,7 @@ fn every_rule_has_cases_of_both_kinds() {
     assert!(firing.union(&silent).all(|id| rules.contains(id)), "a case names no rule");
 }
 
-/// What must hold of every suggestion, whatever it says.
+/// Invariants of every suggestion, whatever it says.
 fn check(finding: &Finding, store: &crate::store::Store) {
     let run = run(store);
     let id = finding.id;
@@ -135,7 +136,7 @@ fn snippets_can_be_used_as_they_are() {
     }
 }
 
-/// Words of a command line with single quotes.
+/// Splits a command line into words, honouring single quotes.
 fn words(text: &str) -> Vec<String> {
     let (mut words, mut word, mut quoted) = (Vec::new(), String::new(), false);
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! All rules on random graphs: nothing panics, nothing is promised that is not there.
+//! All rules on random graphs: nothing panics, and no gain is promised that is not there.
 
 use super::case::{rows, run, store};
 use super::check;
@@ -111,7 +111,7 @@ fn op() -> impl Strategy<Value = Op> {
     )
 }
 
-/// A run of random ops, times, latencies, figures and settings.
+/// A run with random ops, times, latencies, figures and settings.
 type Random = (Vec<Op>, Vec<u64>, Vec<u64>, Vec<f64>, Backend, bool, &'static str, &'static str);
 
 fn random() -> impl Strategy<Value = Random> {
