@@ -21,8 +21,8 @@ use crate::session::Source;
 use std::pin::Pin;
 use tokio::sync::watch;
 
-/// What a run on a device does after a failure, while its folder still exists. Drivers run models; the meaning of a
-/// failure is known above them, so this is passed in.
+/// What a run on a device does after a failure, while its folder still exists. Drivers run models; layers
+/// above them know what a failure means, so this is passed in.
 pub type AfterFailure = for<'a> fn(
     &'a Source,
     RunId,
