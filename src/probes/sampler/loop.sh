@@ -1,6 +1,6 @@
-# The sampler's loop on the device. It evaluates commands, which arrive as lines on standard input, and prints lines
-# whose fields are separated by US (0x1f), and lines of tables within them by RS (0x1e). A tick starts no process if
-# the shell can wait on its input. Arithmetic stays below 2^31, which is all that mksh can do.
+# The sampler's loop on the device. It evaluates commands, which arrive as lines on standard input, and prints
+# lines whose fields are separated by US (0x1f), and lines of tables within them by RS (0x1e). A tick starts
+# no process if the shell can wait on its input. Arithmetic stays below 2^31, which is all that mksh can do.
 LC_ALL=C
 exec 2>/dev/null
 S=$(printf '\037')
@@ -31,8 +31,8 @@ a=${a#"${a%?????}"}
 n=1${a}0000
 }
 fi
-# c INDEX PATH: puts the changed content v on the line, or why there is none. With a limit, mksh reads past the end of
-# the line.
+# c INDEX PATH: puts the changed content v on the line, or why there is none. With a limit, mksh reads past
+# the end of the line.
 c(){
 v=${v%%"$Z"*}
 case $v in
@@ -43,8 +43,9 @@ G="$G $1";;
 *)if [ ${#v} -gt 60000 ];then L="$L$S$1!l";else L="$L$S$1=$v";fi;;
 esac
 }
-# g PREFIX PATH: reads the first lines of a file, those that begin with PREFIX, into v. Shells read lines byte by byte,
-# so mksh reads everything at once, as an array, and next time (q) only a few bytes more than these lines had.
+# g PREFIX PATH: reads the first lines of a file, those that begin with PREFIX, into v. Shells read lines byte
+# by byte, so mksh reads everything at once, as an array, and next time (q) only a few bytes more than these
+# lines had.
 O=16384
 q=$O
 if [ -n "$V" ];then
@@ -76,8 +77,8 @@ v=
 while read -r a||[ -n "$a" ];do case $a in "$1"*)v=$v$R$a;;*)break;;esac;done <"$2"
 }
 fi
-# E: executes the command c, after the part of it that an earlier read took (H): shells read byte by byte, and on a busy
-# device the time limit may expire in the middle of a line.
+# E: executes the command c, after the part of it that an earlier read took (H): shells read byte by byte, and
+# on a busy device the time limit may expire in the middle of a line.
 H=
 E(){
 c=$H$c
