@@ -30,7 +30,7 @@ pub type AfterFailure = for<'a> fn(
     &'a watch::Receiver<bool>,
 ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
-/// Waits until the user wants the run to end; forever once nobody can ask any more.
+/// Waits until the user wants the run to end; waits forever once nobody can ask for that any more.
 pub(crate) async fn asked_to_stop(stop: &mut watch::Receiver<bool>) {
     if stop.wait_for(|stop| *stop).await.is_err() {
         std::future::pending::<()>().await;

@@ -77,7 +77,7 @@ struct Taken {
     cost_us: u64,
 }
 
-/// The orders in turn, with their names.
+/// The sort orders in the order in which they are cycled, with their names.
 const SORTS: [(LayerSort, &str); 6] = [
     (LayerSort::Difference, "largest difference"),
     (LayerSort::Winners, "faster first"),

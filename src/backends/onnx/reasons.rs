@@ -1,4 +1,5 @@
-//! The plug-in's verbose log: which nodes it tried, which QNN ops it made of them, and why it rejected a node.
+//! The plug-in's verbose log: which nodes it tried, which QNN ops it made from them, and why it rejected a
+//! node.
 //!
 //! Nodes are queried twice, before and after ONNX Runtime changes the layout, and then built; the last
 //! message counts.

@@ -1,7 +1,7 @@
 //! Compares installed files with their manifest: what was replaced, truncated, removed or added since the install.
 //!
-//! This catches accidents, partial updates and swapped libraries. Anyone who can write to the folder can also write a
-//! matching manifest, so it is no defence against that.
+//! This catches accidents, partial updates and swapped libraries. Anyone who can write to the folder can also
+//! write a matching manifest, so it does not defend against that.
 
 use std::collections::BTreeSet;
 use std::fmt;

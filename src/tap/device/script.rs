@@ -27,7 +27,7 @@ pub const SWAPPED: &str = "swap";
 pub struct TapPlace {
     /// Folder of the run.
     pub folder: String,
-    /// The app as whose user to run; else the shell's.
+    /// The app whose user runs everything; if `None`, the shell's user does.
     pub app: Option<String>,
 }
 

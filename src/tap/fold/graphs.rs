@@ -19,7 +19,7 @@ const MOST_OPS: usize = 1 << 20;
 /// Maximum depth of a tree of events.
 const MOST_DEPTH: u32 = 16;
 
-/// A graph, as far as it is known.
+/// What is known about a graph.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Known {
     name: Option<String>,
