@@ -1,10 +1,10 @@
-# Daily commands. `just` lists them; each is a line that can be typed without it, too.
+# Daily commands. `just` lists them; each is a single command that also works without `just`.
 
 [private]
 default:
     @just --list --unsorted
 
-# Formatting, lints, unit tests, screens: what people wait for
+# Formatting, lints, unit tests, screens: the checks people wait for
 fast:
     .ci/fast
 
@@ -12,7 +12,7 @@ fast:
 all:
     .ci/run
 
-# Accept screens that changed on purpose, after looking at `git diff`
+# Accept intended changes of screens, after checking `git diff`
 bless:
     INSTA_UPDATE=always cargo test --test screens
 
@@ -24,11 +24,11 @@ demo:
 bench:
     cargo bench
 
-# Eight equal runs, all pairs compared; the machine must be idle
+# Eight identical runs, all pairs compared; the machine must be idle
 aa:
     cargo build --release
     scripts/aa.sh
 
-# Draw the pictures of the documentation from real runs
+# Draw the documentation's pictures from real runs
 pictures:
     scripts/pictures.sh

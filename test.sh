@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Installs what the tests need (adb, shells, a C compiler and a browser through apt when missing, the QNN runtimes through pip), then
-# runs all tests.
+# Installs what the tests need (if missing, adb, shells, a C compiler and a browser through apt; the QNN
+# runtimes through pip), then runs all tests.
 set -euo pipefail
 cd "$(dirname "$0")"
 
-# What is started in the background ignores Ctrl-C, and all that it starts does, too: programs that tests interrupt would run on.
+# A background job ignores Ctrl-C, and so does everything it starts: programs that the tests interrupt would
+# keep running.
 if [ -z "${QNNSCOPE_SIGNALS_ARE_DEFAULT:-}" ]; then
     QNNSCOPE_SIGNALS_ARE_DEFAULT=1 exec env --default-signal=INT,QUIT bash ./test.sh "$@"
 fi
@@ -24,7 +25,7 @@ for program in adb mksh toybox busybox dash tmux strace chromium; do
 done
 command -v nsenter >/dev/null && command -v unshare >/dev/null && command -v setsid >/dev/null || missing+=(util-linux)
 command -v cc >/dev/null || missing+=(gcc libc6-dev)
-# The lab of DSP failures: a processor of its own kind, emulated, and what its programs are built and linked with.
+# The lab of DSP failures: an emulated aarch64 processor, and what its programs are built and linked with.
 command -v qemu-aarch64-static >/dev/null || missing+=(qemu-user-static)
 command -v aarch64-linux-gnu-gcc >/dev/null || missing+=(gcc-aarch64-linux-gnu)
 [ -e /usr/aarch64-linux-gnu/include/stdio.h ] || missing+=(libc6-dev-arm64-cross)
@@ -37,7 +38,7 @@ if [ "${#missing[@]}" -gt 0 ]; then
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
 fi
 
-# The tests' runtimes are kept under target/, so the user's own data folder is not touched.
+# The tests' runtimes are kept under target/, so that the user's own data folder is not touched.
 export QNNSCOPE_TEST_RUNTIMES="${QNNSCOPE_TEST_RUNTIMES:-$PWD/target/test-runtimes}"
 say "fetching what other platforms are built of, for the test of licences"
 cargo fetch --locked
@@ -49,8 +50,8 @@ for version in 2.3.0 2.7.0; do
     QNNSCOPE_DATA_DIR="$QNNSCOPE_TEST_RUNTIMES" target/debug/qnnscope runtime install --version "$version"
 done
 
-# ONNX Runtime with the QNN plug-in: the program that the tap is tried in. Packages, not an environment: Debian's Python has
-# no venv of its own.
+# ONNX Runtime with the QNN plug-in: the program that the tap is tested in. Packages in a folder rather than a
+# virtual environment: Debian's Python comes without venv.
 export QNNSCOPE_TEST_PYTHON="${QNNSCOPE_TEST_PYTHON:-$PWD/target/test-python}"
 for version in 2.3.0 2.7.0; do
     folder="$QNNSCOPE_TEST_PYTHON/onnxruntime-qnn-$version"
@@ -70,7 +71,7 @@ for version in 2.3.0 2.7.0; do
         --platform manylinux_2_34_aarch64 "onnxruntime-qnn==$version"
     touch "$folder/.complete"
 done
-# Reads the dataset as a lab would.
+# DuckDB reads the dataset as a lab would.
 [ -e "$QNNSCOPE_TEST_PYTHON/duckdb/.complete" ] || {
     say "DuckDB"
     rm -rf "$QNNSCOPE_TEST_PYTHON/duckdb"
@@ -79,19 +80,19 @@ done
 }
 
 say "testing"
-# Tests write down which recorded screens they compared with.
+# The tests record which screen snapshots they compared with.
 used="$PWD/target/snapshots-used"
 : >"$used"
 export INSTA_SNAPSHOT_REFERENCES_FILE="$used"
-# No doc tests: there are none, and a last line that counts none would look like a run without tests.
-# Tests wait for devices, programs and the clock: one more of them than there are cores.
+# No doc tests: there are none, and a last line that counts zero of them would look like a run without tests.
+# Tests spend time waiting for devices, programs and the clock, so there is one more thread than cores.
 export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$(($(nproc) + 1))}"
 if [ "$#" -gt 0 ]; then exec cargo test --locked --workspace --lib --tests "$@"; fi
-# Checked before the tests end, so that their count stays the last thing that is printed.
+# Checked before the tests end, so that their count is the last thing printed.
 cargo test --locked --test screens
 git ls-files --cached --others --exclude-standard '*.snap' | while read -r file; do
     grep -qF "/$file" "$used" || { say "no test compares with $file: delete it"; exit 1; }
 done
-# All failures at once. .ci/run has run the unit tests by then.
+# Shows all failures at once. When called from .ci/run, the unit tests have already run.
 if [ -n "${QNNSCOPE_UNIT_TESTS_DONE:-}" ]; then cargo test --locked --workspace --no-fail-fast --test '*'
 else cargo test --locked --workspace --no-fail-fast --lib --tests; fi

@@ -1,4 +1,4 @@
-//! Whole screens at fixed sizes, from events that are folded by the store as in a live run.
+//! Whole screens at fixed sizes, from events that the store folds as in a live run.
 
 #![allow(clippy::pedantic, clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
@@ -22,7 +22,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use std::path::PathBuf;
 
-/// A session with a clock that only moves when it is told to.
+/// A session with a clock that only moves when told to.
 struct Session {
     store: Store,
     seq: u64,
@@ -110,7 +110,7 @@ impl Session {
         self.emit(Some(run), Event::StageFinished { stage, duration_us });
     }
 
-    /// A run up to the point where it could execute.
+    /// A run, up to the point where it could execute.
     fn load(&mut self, run: u32, backend: Backend, ops: u32) {
         self.emit(Some(run), Event::RunStarted(Box::new(plan(backend))));
         self.ready(run, backend, ops);
@@ -222,7 +222,7 @@ impl Session {
     }
 }
 
-/// A wave between -1 and 1.
+/// The plan of a run on a backend.
 fn plan(backend: Backend) -> RunPlan {
     RunPlan {
         device: "local".to_owned(),
@@ -335,7 +335,7 @@ fn type_text(session: &Session, view: &mut View, text: &str) {
     }
 }
 
-/// Where a text begins on the screen.
+/// Where a text starts on the screen.
 fn find(buffer: &Buffer, wanted: &str) -> (u16, u16) {
     for y in 0..buffer.area.height {
         let cells: Vec<&str> = (0..buffer.area.width).map(|x| buffer[(x, y)].symbol()).collect();
@@ -468,7 +468,7 @@ fn values_that_are_old_are_grey_and_say_how_old() {
     let fresh = render(&session, &mut view, 200, 60);
     assert_eq!(style_of_value(&fresh), theme().style(Meaning::Text).fg);
     assert!(!text(&fresh).contains(" old"), "{}", text(&fresh));
-    // The host's own counters go on.
+    // The host's own counters continue.
     session.counters(30);
     let later = render(&session, &mut view, 200, 60);
     assert_eq!(style_of_value(&later), theme().style(Meaning::Muted).fg);
@@ -509,7 +509,7 @@ fn runs_of_several_models_say_which() {
 fn a_failure_says_what_why_and_next() {
     let session = failed();
     let mut view = live_view();
-    // The diagnosis opens by itself; this is what is behind it.
+    // The diagnosis opens by itself; this is the screen behind it.
     press(&session, &mut view, &[KeyAction::Redraw, KeyAction::Back]);
     screen!(failed_80x24, session, view, 80 x 24);
     screen!(failed_120x40, session, view, 120 x 40);
@@ -540,13 +540,14 @@ fn the_status_shows_the_launch_and_how_far_launches_lie_apart() {
     see(&session, &["launch 1 of 3: clean", "20/40"], &["apart"]);
     session.stage(0, Stage::Teardown, 900.0);
     see(&session, &["launch 1 of 3: waits for its turn"], &["apart"]);
-    // The progress is that of the launch, and one that goes on is not compared with those that have ended.
+    // The progress is that of the launch, and a launch in progress is not compared with those that have
+    // ended.
     launch(&mut session, 1, 2000);
     see(&session, &["launch 2 of 3: clean", "20/40", "50 %"], &["apart"]);
     session.stage(0, Stage::Teardown, 900.0);
     launch(&mut session, 2, 1000);
     see(&session, &["launch 3 of 3: clean", "20/40"], &[]);
-    // On a small screen the title of the latencies has no room for it.
+    // On a small screen the latency pane's title has no room for it.
     for (width, height) in [(120, 40), (200, 60)] {
         let screen = text(&render(&session, &mut live_view(), width, height));
         assert!(screen.contains("100 % apart"), "{screen}");
@@ -574,7 +575,7 @@ fn the_view_follows_launches_that_take_turns() {
         session.ready(run, shared[run as usize].backend, 60);
         assert_eq!(shown(&session, &mut view), Some(RunId(run)), "launch {index} of run {run}");
     }
-    // A run that was chosen stays, whosever turn it is.
+    // A chosen run stays selected, whichever run's turn it is.
     press(&session, &mut view, &[KeyAction::PreviousRun]);
     assert_eq!(view.shown.run, Some(RunId(0)));
     for run in [1, 0] {
@@ -642,7 +643,7 @@ fn a_confirmed_cause_comes_with_its_fix() {
     };
     session.emit(Some(0), Event::CheckFinished(Box::new(result)));
     let mut view = live_view();
-    // The diagnosis opens by itself; this is what is behind it.
+    // The diagnosis opens by itself; this is the screen behind it.
     press(&session, &mut view, &[KeyAction::Redraw, KeyAction::Back]);
     let shown = text(&render(&session, &mut view, 120, 40));
     assert!(shown.contains("The skel that was pushed is for another Hexagon architecture (confirmed:"), "{shown}");

@@ -26,7 +26,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 const FRAME: Duration = Duration::from_millis(33);
 /// How often on-screen clocks advance during a run.
 const TICK: Duration = Duration::from_millis(250);
-/// Maximum records folded, and time spent on that, before keys get their turn.
+/// Maximum number of records folded, and time spent folding them, before keys are handled.
 const BATCH: (usize, Duration) = (4096, Duration::from_millis(8));
 
 /// The terminal, the view and the store, turning events and keys into frames.
@@ -43,7 +43,7 @@ pub(super) struct App {
     more: bool,
     /// Plays the recording, if any.
     pub(super) player: Option<Player>,
-    /// Opens another one.
+    /// Opens another recording.
     pub(super) library: Option<Library>,
     /// Results of files written in the background.
     told: Sender<String>,

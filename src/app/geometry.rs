@@ -1,4 +1,4 @@
-//! Sizes: positions of panes and sections for a screen size, and limits of selections and scrolling there.
+//! Geometry: where panes and sections are at a screen size, and the bounds of selections and scrolling there.
 
 use super::layout::{self, Layout, LayoutWishes, NAMES_WIDTH};
 use super::pages::{self, CompareLayout, PageLayout, PageWishes, Part, Section};
@@ -61,7 +61,7 @@ impl Layout {
         if self.names_all != Some(pane) {
             return Vec::new();
         }
-        // A piece of line, the marker of the focus, a space.
+        // A stretch of border, the focus marker, a space.
         let mut x = 3;
         let mains = Pane::ALL.into_iter().filter(|pane| pane.is_main());
         mains
@@ -264,7 +264,7 @@ mod tests {
     fn every_pane_is_hit_at_its_centre_and_at_its_borders() {
         for (width, height) in [(80, 24), (80, 45), (110, 30), (200, 60)] {
             for details in [false, true] {
-                // Not at the corner of the screen: the position must not be assumed.
+                // Not in the corner of the screen: the code must not assume an origin of (0, 0).
                 let area = Rect::new(3, 2, width, height);
                 let layout = layout::live(area, LayoutWishes { details, ..wishes() });
                 let parts = parts(&layout);

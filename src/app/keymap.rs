@@ -44,7 +44,7 @@ pub struct KeyContext {
     pub screen: &'static str,
     /// One of `PANES`.
     pub pane: &'static str,
-    /// A run is going on.
+    /// A run is in progress.
     pub running: bool,
     /// The view is frozen.
     pub paused: bool,
@@ -54,7 +54,7 @@ pub struct KeyContext {
     pub text_input: bool,
 }
 
-/// A fault in a key file.
+/// An error in a key file.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{file}:{line}: {message}")]
 pub struct KeymapError {

@@ -44,7 +44,7 @@ pub struct Layout {
     pub log_line: Rect,
     /// Hints.
     pub footer: Rect,
-    /// Panes have a line above instead of a frame around.
+    /// Panes have a line above them instead of a frame around them.
     pub rules: bool,
     /// The pane in the main area, whose title names all panes sharing it.
     pub names_all: Option<Pane>,
@@ -215,7 +215,7 @@ pub struct LatencyParts {
 /// Columns of the table of percentiles: a name and two figures.
 pub const TABLE_WIDTH: u16 = 28;
 
-/// Chart, histogram and table side by side; the table stays longest when there is little room.
+/// Chart, histogram and table side by side; when room is short, the table is the last to go.
 pub fn latency_parts(inside: Rect) -> LatencyParts {
     if inside.is_empty() {
         return LatencyParts::default();

@@ -70,7 +70,7 @@ pub(super) fn copy(view: &mut View, store: &Store) {
     view.copied = Some(text);
 }
 
-/// From the list to the detail; from a paragraph of the detail to the place it refers to.
+/// Goes from the list to the detail, or from a paragraph of the detail to the place it refers to.
 pub(super) fn look(view: &mut View, store: &Store) {
     let Some((content, browser)) = pages::content(view, store, &UNICODE).zip(view.browser_mut()) else { return };
     browser.hold(&content.entries);

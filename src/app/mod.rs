@@ -175,8 +175,8 @@ pub async fn run(
     result.map(|()| store)
 }
 
-/// Runs the UI on a recording until the user leaves or a signal ends it; without one the user chooses among the kept
-/// sessions. Initially shows everything in the recording's store, or nothing yet.
+/// Runs the UI on a recording until the user leaves or a signal ends it; without a recording, the user
+/// chooses from the kept sessions. Initially shows everything in the recording's store, or nothing yet.
 ///
 /// # Errors
 /// As [`run`].

@@ -106,7 +106,7 @@ fn step_page(view: &mut View, store: &Store, step: isize) {
     }
 }
 
-/// No scrollable text has more lines.
+/// Upper bound on the lines of any scrollable text.
 const MAX_SCROLL: usize = 4_000;
 
 /// Index of a pane in [`View::scroll`].

@@ -124,9 +124,9 @@ pub enum Wanted {
 pub enum Asked {
     /// A new run; it exists once the store has more runs than this.
     Run {
-        /// Words for people.
+        /// Description for display.
         what: String,
-        /// Runs there were.
+        /// Number of runs when it was requested.
         runs: usize,
     },
     /// The end of the run.

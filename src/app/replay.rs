@@ -15,7 +15,7 @@ const SPEEDS: [f64; 9] = [0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 50.0, 100.0];
 const AHEAD: usize = 4096;
 /// Time spent folding before keys get their turn.
 const SLICE: Duration = Duration::from_millis(8);
-/// A seek moves by this share of the recording, at least a second.
+/// A seek moves by the recording's length divided by this, but by at least a second.
 const SEEK_PART: u64 = 20;
 const SEEK_LEAST_US: u64 = 1_000_000;
 
@@ -48,7 +48,7 @@ pub struct Recording {
     span_us: (u64, u64),
     /// Whether it starts playing at once, and how fast.
     play: Option<f64>,
-    /// What is missing of it.
+    /// What is missing from it.
     pub notice: Option<String>,
 }
 
@@ -80,13 +80,13 @@ impl Recording {
 pub struct Replay {
     /// First timestamp of the recording, host monotonic microseconds.
     pub start_us: u64,
-    /// Last moment.
+    /// Last timestamp.
     pub end_us: u64,
     /// The shown time.
     pub at_us: u64,
     /// Recorded seconds per second.
     pub speed: f64,
-    /// It goes on by itself.
+    /// It is playing.
     pub playing: bool,
     /// A requested time not reached yet.
     pub wanted_us: Option<u64>,
@@ -126,7 +126,7 @@ impl Replay {
         self.seek(if forward { from_us.saturating_add(step_us) } else { from_us.saturating_sub(step_us) });
     }
 
-    /// Goes to a moment.
+    /// Seeks to a time.
     pub fn seek(&mut self, t_us: u64) {
         self.wanted_us = Some(t_us.clamp(self.start_us, self.end_us));
     }
@@ -249,7 +249,7 @@ mod tests {
     use super::*;
     use crate::event::{Event, LogLevel, LogLine, LogSource};
 
-    /// A line a second for ten seconds.
+    /// One line per second for ten seconds.
     fn recording(play: Option<f64>) -> Recording {
         let line = |seq: u64| {
             let event = Event::Log(LogLine::new(LogLevel::Info, LogSource::Runner, "line"));
@@ -293,7 +293,7 @@ mod tests {
         let mut seen = Vec::new();
         for _ in 0..6 {
             at += Duration::from_secs(1);
-            // The reader's thread may need its time; the clock waits for it.
+            // The reader thread may take a while; the clock waits for it.
             let due = (replay.at_us + 2_000_000).min(replay.end_us);
             player.advance(&mut replay, &mut store, at);
             while replay.at_us < due {

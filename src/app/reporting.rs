@@ -20,7 +20,7 @@ pub fn write(store: &Store, told: &Sender<String>) -> Option<String> {
     let path = PathBuf::from(format!("qnnscope-report-{}.html", jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S")));
     let told = told.clone();
     tokio::task::spawn_blocking(move || {
-        // A view that is gone meanwhile needs no answer.
+        // A view that has closed in the meantime needs no answer.
         let _ = told.blocking_send(put(&path, &bytes));
     });
     Some("writing a report".to_owned())

@@ -54,7 +54,7 @@ impl Column {
 /// Order of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sort {
-    /// By what.
+    /// The column to sort by.
     pub column: Column,
     /// Larger first.
     pub descending: bool,
@@ -142,7 +142,7 @@ impl LayerRows {
             resort = true;
         }
         if frozen && (self.cursor > 0 || self.rounds_due) {
-            // Everything at once, from now on nothing changes.
+            // Everything at once: nothing changes from here on.
             self.take_percentiles(run, rows);
             resort = true;
         } else if self.cursor > 0 || self.rounds_due {

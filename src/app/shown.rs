@@ -6,12 +6,12 @@ use crate::event::{Budget, Phase, RunId, RunStatus, Stage, clean_text};
 use crate::store::{LatencyStats, MemoryStats, PERCENTILES, Run, RunState, Store};
 use crate::text::file_name;
 
-/// Time span of the samples for the percentiles of "now", within the bounds below.
+/// Time span, microseconds, of the samples for the percentiles of "now", within the bounds below.
 const NOW_US: f64 = 5_000_000.0;
 const NOW_SAMPLES: (usize, usize) = (100, 1_000);
 /// From this many samples on, one percentile is computed per frame, since each walks its whole distribution.
 const MANY: u64 = 50_000;
-/// Percentiles of many samples change slowly; this often is enough.
+/// Percentiles of many samples change slowly; updating them this often, microseconds, is enough.
 const REFRESH_US: u64 = 250_000;
 
 /// One entry of the list of runs.
@@ -19,7 +19,7 @@ const REFRESH_US: u64 = 250_000;
 pub struct RunTab {
     /// Which run.
     pub id: RunId,
-    /// Its number for people.
+    /// Its number as displayed.
     pub number: usize,
     /// Backend's name.
     pub backend: &'static str,
@@ -27,7 +27,7 @@ pub struct RunTab {
     pub model: Option<String>,
     /// Its figures are simulated.
     pub simulated: bool,
-    /// How it ended, if so.
+    /// How it ended, if it has.
     pub status: Option<RunStatus>,
 }
 
@@ -42,7 +42,7 @@ pub struct Standing {
     pub done: u64,
     /// Finished stages.
     pub stages: usize,
-    /// It failed and says why.
+    /// It failed and reported why.
     pub failed: bool,
     /// Its start.
     pub started_us: u64,
@@ -54,7 +54,7 @@ pub struct Standing {
     pub pace_us: Option<f64>,
     /// Inferences of all phases.
     pub inferences: u64,
-    /// Planned starts per second, and inferences not done by the next one.
+    /// Planned starts per second, and the number of inferences that were not done by the next planned start.
     pub paced: Option<(f64, u64)>,
     /// The current launch, if there are several.
     pub launch: Option<LaunchStanding>,
@@ -75,7 +75,7 @@ pub struct LaunchStanding {
     pub spread_percent: Option<f64>,
 }
 
-/// How far the phase is.
+/// Progress of the phase.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Progress {
     /// 0 to 1.
@@ -143,7 +143,7 @@ impl Standing {
                 (elapsed / (seconds * 1e6), Some((seconds * 1e6 - elapsed).max(0.0)))
             }
             Budget::Seconds(_) => (1.0, Some(0.0)),
-            // The later one decides.
+            // Whichever comes later decides.
             Budget::AtLeast { iterations, seconds } => {
                 let of = |budget| Self { phase: Some((phase, budget, since_us)), ..*self }.fraction(now_us);
                 let (a, b) = (of(Budget::Iterations(iterations)), of(Budget::Seconds(seconds)));
@@ -203,7 +203,7 @@ fn later_us(run: &Run, phase: Phase, pace_us: Option<f64>) -> Option<f64> {
 pub struct LatencyFigures {
     /// The phase: clean if available, else any other.
     pub phase: Option<Phase>,
-    /// Samples of it.
+    /// Number of its samples.
     pub count: u64,
     /// Latencies of the chart: all, or those kept individually.
     pub charted: usize,
@@ -213,7 +213,7 @@ pub struct LatencyFigures {
     pub now: [Option<f64>; 5],
     /// Number of those.
     pub now_count: usize,
-    /// Overall mean, smallest and largest.
+    /// Overall mean.
     pub mean: Option<f64>,
     /// Smallest.
     pub min: Option<f64>,
@@ -221,7 +221,7 @@ pub struct LatencyFigures {
     pub max: Option<f64>,
     /// Standard deviation.
     pub stddev: Option<f64>,
-    /// Mean, smallest and largest of the newest samples.
+    /// Mean, smallest and largest latency of the newest samples.
     pub now_range: Option<(f64, f64, f64)>,
     /// Inferences per second.
     pub throughput: Option<f64>,
@@ -311,7 +311,7 @@ pub struct Shown {
     pub runs: Vec<RunTab>,
     /// The run shown.
     pub run: Option<RunId>,
-    /// Where it is.
+    /// Its progress.
     pub standing: Option<Standing>,
     /// Latency.
     pub latency: LatencyFigures,

@@ -24,7 +24,7 @@ pub(super) struct Signals {
 impl Signals {
     pub(super) fn new() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
-        // The signal of job control; tokio has no name for it.
+        // The job-control stop signal, for which tokio has no name.
         let suspend = SignalKind::from_raw(rustix::process::Signal::TSTP.as_raw());
         let streams = vec![
             (signal(SignalKind::interrupt())?, Signal::Interrupt),

@@ -41,7 +41,7 @@ pub struct StartForm {
     pub device: String,
     /// Models to choose from, newest first; a file from the picker is prepended.
     pub models: Vec<PathBuf>,
-    /// Chosen one of them.
+    /// The chosen one.
     pub model: Option<usize>,
     /// Backends and whether they can be used.
     pub backends: Vec<BackendAvailability>,

@@ -15,15 +15,15 @@ pub struct Symbols {
     pub braille: bool,
     /// Marks the selected row.
     pub marker: &'static str,
-    /// Ended well.
+    /// Succeeded.
     pub ok: &'static str,
     /// Failed.
     pub failed: &'static str,
-    /// Going on.
+    /// In progress.
     pub active: &'static str,
     /// Ended by the user.
     pub stopped: &'static str,
-    /// Still to come.
+    /// Pending.
     pub waiting: &'static str,
     /// Prefix of derived figures.
     pub approx: &'static str,
@@ -31,7 +31,7 @@ pub struct Symbols {
     pub missing: &'static str,
     /// Marks truncated text.
     pub ellipsis: &'static str,
-    /// Between words of one line.
+    /// Separates words on one line.
     pub dot: &'static str,
     /// The unit of microseconds.
     pub micro: &'static str,

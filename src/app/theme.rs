@@ -1,8 +1,8 @@
 //! Themes as data: panes ask for a meaning, a theme file defines its look.
 //!
-//! A theme is TOML: `inherits` names another theme, `[palette]` gives colours a name, `[meanings]` says for a meaning
-//! either a colour or `{ fg, bg, bold, dim, italic, underline, reverse }`. A meaning that a theme leaves out takes the
-//! look of the meaning it is a special case of (see [`Meaning::fallback`]).
+//! A theme is TOML: `inherits` names another theme, `[palette]` gives colours a name, `[meanings]` gives a
+//! meaning either a colour or `{ fg, bg, bold, dim, italic, underline, reverse }`. A meaning that a theme
+//! leaves out takes the look of the meaning it is a special case of (see [`Meaning::fallback`]).
 
 use super::spelling::nearest;
 use super::symbols::{ASCII, Symbols, UNICODE};

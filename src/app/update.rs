@@ -167,7 +167,7 @@ fn press(view: &mut View, store: &Store, key: KeyAction) -> Option<Request> {
                 if view.mouse { "the mouse is qnnscope's" } else { "the mouse is the terminal's, to select text" };
             view.notice = Some(says.to_owned());
         }
-        // The loop does these: they are about the terminal, not about the view.
+        // The loop handles these: they concern the terminal, not the view.
         KeyAction::Suspend | KeyAction::Redraw | KeyAction::Nothing => {}
     }
     None

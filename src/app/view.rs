@@ -175,7 +175,7 @@ impl View {
         self.run = (!followed || self.paused.is_some()).then_some(run);
     }
 
-    /// A run is going on.
+    /// True while a run is in progress.
     pub fn is_running(store: &Store) -> bool {
         store.runs().iter().any(|run| !run.is_ended())
     }

@@ -21,8 +21,8 @@ use crate::session::Source;
 use std::pin::Pin;
 use tokio::sync::watch;
 
-/// What a run on a device does after a failure, while its folder still exists. Drivers run models; the meaning of a
-/// failure is known above them, so this is passed in.
+/// What a run on a device does after a failure, while its folder still exists. Drivers run models; layers
+/// above them know what a failure means, so this is passed in.
 pub type AfterFailure = for<'a> fn(
     &'a Source,
     RunId,
@@ -30,7 +30,7 @@ pub type AfterFailure = for<'a> fn(
     &'a watch::Receiver<bool>,
 ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
-/// Waits until the user wants the run to end; forever once nobody can ask any more.
+/// Waits until the user wants the run to end; waits forever once nobody can ask for that any more.
 pub(crate) async fn asked_to_stop(stop: &mut watch::Receiver<bool>) {
     if stop.wait_for(|stop| *stop).await.is_err() {
         std::future::pending::<()>().await;

@@ -22,7 +22,7 @@ pub struct SettingRequest {
     pub backend: Option<Backend>,
 }
 
-/// An invalid setting.
+/// A setting that is not valid.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum SettingError {
@@ -72,7 +72,7 @@ pub struct Resolved {
     pub soc_model: Option<u32>,
     /// Hexagon architecture number.
     pub arch: Option<u32>,
-    /// 0 float32, 1 float16.
+    /// 0 for float32, 1 for float16.
     pub precision: Option<u32>,
     /// VTCM, MB.
     pub vtcm_mb: Option<u32>,
@@ -102,7 +102,8 @@ pub fn read_config(path: &std::path::Path) -> Result<Vec<SettingRequest>, Settin
     parse_config(&text).map_err(file)
 }
 
-/// Whether a configuration file with this text is readable and all its keys are known and have valid values.
+/// Checks that a configuration file with this text is readable, and that all its keys are known and their
+/// values valid.
 #[cfg(test)]
 pub(crate) fn check_config(text: &str) -> Result<(), String> {
     for request in parse_config(text)? {
@@ -155,8 +156,8 @@ pub fn setting_name(key: &str) -> String {
     canonical(&name).map_or(name, ToOwned::to_owned)
 }
 
-/// Resolves the settings for `backend`. Later requests override earlier ones of the same name (flags are
-/// put behind the file).
+/// Resolves the settings for `backend`. Later requests override earlier ones of the same name (flags come
+/// after the file).
 pub fn resolve(requests: &[SettingRequest], backend: Backend) -> Result<Resolved, SettingError> {
     let mut resolved = Resolved::default();
     let relevant: Vec<&SettingRequest> =
@@ -169,7 +170,7 @@ pub fn resolve(requests: &[SettingRequest], backend: Backend) -> Result<Resolved
         resolved.take(request, backend)?;
     }
     if resolved.soc_model.is_some() && resolved.arch.take().is_some() {
-        // Both runtimes warn that ARCH will be removed, and the SoC implies it.
+        // Both runtimes warn that ARCH will be removed, and the SoC implies it anyway.
         let reason = "the SoC determines the architecture".to_owned();
         for setting in resolved.with_device.iter_mut().filter(|setting| setting.key.contains("arch")) {
             setting.outcome = SettingOutcome::NoEffect(reason.clone());

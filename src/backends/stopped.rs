@@ -1,4 +1,4 @@
-//! Determines from its log which op a backend stopped at.
+//! Determines from a backend's log the op it stopped at.
 
 use super::Backend;
 use super::settings::Resolved;
@@ -6,17 +6,17 @@ use crate::devices::socs_by_model;
 use crate::event::{Refusal, clean_text};
 use crate::models::{Graph, Op};
 
-/// The architecture HTP's libraries on a PC assume if none is named.
+/// The architecture that HTP's libraries assume on a PC if none is named.
 const DEFAULT_ARCH: u32 = 68;
 
-/// The op that HTP's compiler names when it gives up: the origin of what it could not build.
+/// The op that HTP's compiler names when it gives up: the origin of the part it could not build.
 pub fn finalized_op(line: &str) -> Option<&str> {
     let (name, _) = line.trim().strip_prefix('"')?.split_once("\" generated: ")?;
     Some(name)
 }
 
-/// The op a line reports as refused, and its type if given: from HTP's validator, a model library's converter code, or
-/// a DLC composer.
+/// The op that a line reports as refused, and its type if given: from HTP's validator, a model library's
+/// converter code, or a DLC composer.
 pub fn refused_op(line: &str) -> Option<(&str, Option<&str>)> {
     let line = line.trim();
     if let Some((_, rest)) = line.split_once("validateNativeOps master op validator ") {
@@ -43,7 +43,7 @@ pub fn target_arch(backend: Backend, resolved: &Resolved) -> Option<String> {
     resolved.arch.or_else(by_model).or_else(assumed).map(|arch| format!("v{arch}"))
 }
 
-/// The refusal of an op named in the log, with what is known about the op; nothing if it names none.
+/// The refusal of an op named in the log, with everything known about the op; `None` if the log names none.
 pub fn from_log(
     backend: Backend,
     hardware: Option<String>,

@@ -2,7 +2,7 @@
 
 use crate::event::{Confound, DeviceFacts};
 
-/// Below this charge phones hold their clocks down.
+/// Below this charge, phones limit their clocks.
 const LOW_BATTERY_PERCENT: f64 = 20.0;
 
 /// A device this warm before the run is close to throttling.
@@ -37,7 +37,7 @@ pub fn confounds(facts: &DeviceFacts) -> Vec<Confound> {
         if battery.is_externally_powered() {
             let source =
                 if battery.powered_by.is_empty() { "the tether".to_owned() } else { battery.powered_by.join(" and ") };
-            // With a supply weaker than the device's consumption the battery still discharges.
+            // If the supply is weaker than the device's consumption, the battery still discharges.
             let state = match battery.status.as_str() {
                 "discharging" => format!("power comes over {source} while the battery is discharging"),
                 "full" | "not charging" => format!("power comes over {source}; the battery is {}", battery.status),

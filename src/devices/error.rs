@@ -4,8 +4,8 @@ use crate::text::bytes_text;
 use std::time::Duration;
 use thiserror::Error;
 
-/// A device, or the way to it, failed a request. The texts say what failed and why; what to do next is
-/// [`DeviceError::advice`].
+/// A device, or the way to it, failed a request. The message says what failed and why;
+/// [`DeviceError::advice`] says what to do next.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum DeviceError {

@@ -41,7 +41,7 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// There is no root here.
+/// Root does not exist here.
 #[cfg(not(unix))]
 pub fn is_root() -> bool {
     false
@@ -198,7 +198,7 @@ mod tests {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
             drop(stream);
-            // The end is not instant; the point is that the file stops growing.
+            // Ending takes a moment; what matters is that the file stops growing.
             let mut before = u64::MAX;
             loop {
                 tokio::time::sleep(Duration::from_millis(200)).await;

@@ -9,7 +9,7 @@ impl Group {
     pub fn kill(&self) {
         let pid = self.0.and_then(|pid| i32::try_from(pid).ok()).and_then(rustix::process::Pid::from_raw);
         if let Some(pid) = pid {
-            // Fails if the group is empty, as it should be.
+            // Fails if the group is already empty, as it should be.
             let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
         }
     }

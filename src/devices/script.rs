@@ -28,8 +28,8 @@ impl EndMarker {
         Self(format!("__qnnscope_end_{:016x}", RandomState::new().hash_one(crate::event::now_us())))
     }
 
-    /// `script` followed by the marker and the script's exit status, on their own line. The script runs in a
-    /// subshell: `exit` in it does not skip the marker.
+    /// `script`, followed by the marker and the script's exit status on a line of their own. The script runs
+    /// in a subshell: an `exit` in it does not skip the marker.
     pub fn wrap(&self, script: &str) -> String {
         // The line ends keep a trailing comment in the script from reaching the bracket.
         format!("(\n{script}\n){}", self.after())
@@ -40,7 +40,8 @@ impl EndMarker {
         format!("\nprintf '\\n{}:%d\\n' \"$?\"\n", self.0)
     }
 
-    /// The output before the last marker and the exit status; `None` if no marker is there (an interrupted run).
+    /// The output before the last marker and the exit status; `None` if there is no marker (an interrupted
+    /// run).
     pub fn split<'a>(&self, output: &'a [u8]) -> Option<(&'a [u8], i32)> {
         let needle = self.needle();
         let at = output.windows(needle.len()).rposition(|window| window == needle)?;
@@ -58,7 +59,7 @@ impl EndMarker {
         Some((&output[..at], status, &line[end + 1..]))
     }
 
-    /// Whether an incomplete line with this start may become the marker's.
+    /// Whether an incomplete line that starts like this may become the marker's.
     pub fn may_begin(&self, start: &[u8]) -> bool {
         let name = self.0.as_bytes();
         let shared = start.len().min(name.len());

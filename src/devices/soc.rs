@@ -1,4 +1,5 @@
-//! The SoC table: four different numbers identify one chip, and mixing them causes most refused devices and contexts.
+//! The SoC table: four different numbers identify one chip, and mixing them up is the most common reason why
+//! devices and contexts are refused.
 
 use std::sync::LazyLock;
 
@@ -15,7 +16,7 @@ pub struct Soc {
     pub soc_model: Option<u32>,
     /// Hexagon architecture, such as 75; it names the Stub and Skel files.
     pub arch: Option<u32>,
-    /// HVX threads of a graph prepared for it.
+    /// HVX threads that a graph prepared for it uses.
     pub hvx_threads: Option<u32>,
     /// VTCM, MiB.
     pub vtcm_mb: Option<u32>,

@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 /// Pieces of output buffered before the device is slowed down.
 const CAPACITY: usize = 64;
 
-/// What a stream gives.
+/// What a stream yields.
 #[derive(Debug)]
 pub enum Piece {
     /// Bytes as received; line ends fall anywhere.
@@ -31,7 +31,7 @@ pub struct ShellStream {
 pub struct StreamFeed {
     /// Receives output and failures.
     pub pieces: mpsc::Sender<Piece>,
-    /// Provides data for the command's input. Closed, or an empty piece: there is no more.
+    /// Provides data for the command's input. If it is closed, or yields an empty piece, there is no more.
     pub stdin: mpsc::UnboundedReceiver<Vec<u8>>,
     /// Wakes a waiter on `stdin` with an empty piece.
     pub wake: mpsc::WeakUnboundedSender<Vec<u8>>,

@@ -12,9 +12,9 @@ use std::time::Duration;
 /// tries to reconnect, ten seconds after the link was lost.
 const POLL: Duration = Duration::from_millis(500);
 
-/// Puts every change of the attached devices on the stream, with the description of ready ones, until dropped. With
-/// `start`, starts the server if it is not running, and again when it ends; a failure is reported once. Otherwise only
-/// uses a running one.
+/// Puts every change of the attached devices on the stream, with a description of those that are ready, until
+/// dropped. With `start`, starts the server if it is not running, and again if it ends; a failure is reported
+/// once. Without it, only uses a server that is already running.
 pub async fn watch(server: AdbServer, source: Source, start: bool) {
     let mut known: Vec<Attached> = Vec::new();
     let mut told = String::new();

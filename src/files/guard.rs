@@ -1,6 +1,6 @@
-//! Decides which files a command may write: none that it reads, none twice, and no foreign files.
+//! Decides which files a command may write: none that it reads, none twice, and none that somebody else made.
 //!
-//! Files are compared by device and inode, so that links and other spellings of a name do not hide them.
+//! Files are compared by device and inode, so that links and other spellings of a name cannot hide them.
 
 use super::error::OutputError;
 use super::maker::Kind;
@@ -28,7 +28,7 @@ struct Known {
     path: PathBuf,
 }
 
-/// Knows the files of a command, and decides about each one it wants to write.
+/// Knows the files of a command, and decides about each file that it wants to write.
 #[derive(Debug, Clone, Default)]
 pub struct Guard {
     known: Vec<Known>,
@@ -36,7 +36,8 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Knows no files yet. With `force` foreign files may be overwritten; files that are read never.
+    /// A guard that knows no files yet. With `force`, foreign files may be overwritten, but never files that
+    /// the command reads.
     pub fn new(force: bool) -> Self {
         let mut guard = Self { known: Vec::new(), force };
         if let Ok(program) = std::env::current_exe() {
@@ -45,7 +46,8 @@ impl Guard {
         guard
     }
 
-    /// `path` is read; `role` says as what: "the model". One that is not there cannot be overwritten.
+    /// Registers `path` as read; `role` names it in messages, such as "the model". A missing file cannot be
+    /// overwritten, so it is ignored.
     pub fn reads(&mut self, role: &'static str, path: &Path) {
         if let (Ok(metadata), Ok(real)) = (std::fs::metadata(path), path.canonicalize())
             && metadata.is_file()
@@ -54,14 +56,15 @@ impl Guard {
         }
     }
 
-    /// So is every file in this folder.
+    /// Registers every file in this folder as read.
     pub fn reads_folder(&mut self, role: &'static str, folder: &Path) {
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             self.reads(role, &entry.path());
         }
     }
 
-    /// So is every file in this folder and in those below it, as far down as libraries of an SDK lie.
+    /// Registers every file in this folder and below as read, down to the depth at which an SDK keeps its
+    /// libraries.
     pub fn reads_tree(&mut self, role: &'static str, folder: &Path) {
         self.reads_below(role, folder, 4);
     }
@@ -75,10 +78,10 @@ impl Guard {
         }
     }
 
-    /// So are an input list, in qnn-net-run's format, and the files that it names.
+    /// Registers an input list, in qnn-net-run's format, and the files it names, as read.
     pub fn reads_list(&mut self, list: &Path) {
         self.reads("the input list", list);
-        // A pipe can be read once only, by the runner.
+        // A pipe can be read only once, and the runner does that.
         if !list.is_file() {
             return;
         }
@@ -91,7 +94,7 @@ impl Guard {
         }
     }
 
-    /// The files behind this process's output streams, if any.
+    /// Registers the files behind this process's output streams, if any.
     pub fn prints(&mut self) {
         for (role, stream) in [("standard output", "/dev/stdout"), ("standard error", "/dev/stderr")] {
             self.reads(role, Path::new(stream));

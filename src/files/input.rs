@@ -1,18 +1,18 @@
-//! User-named files for reading: waiting for a pipe is limited, and a pipe can be read as often as a file.
+//! User-named files for reading: the wait for a pipe is limited, and a pipe can be read as often as a file.
 
 use super::special::{PATIENCE, is_named_pipe, is_pipe, is_special, kind_text, within};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// Most that is copied out of a pipe; it goes to the folder for temporary files.
+/// Maximum number of bytes copied from a pipe; the copy goes to the folder for temporary files.
 const MOST_COPIED_BYTES: u64 = 4 << 30;
 
-/// Opens a file, a pipe or a device for reading. Opening a named pipe takes until somebody opens it for writing, which may
-/// never happen.
+/// Opens a file, a pipe or a device for reading. Opening a named pipe blocks until another process opens it
+/// for writing, which may never happen.
 ///
 /// # Errors
-/// The system's, or nobody writes into the pipe.
+/// The system's error, or nothing writes to the pipe.
 pub fn open_input(path: &Path) -> io::Result<File> {
     let file = if is_named_pipe(path) {
         let path = path.to_owned();
@@ -20,14 +20,15 @@ pub fn open_input(path: &Path) -> io::Result<File> {
     } else {
         File::open(path)?
     };
-    // Opening a folder succeeds, and the error of reading it does not name the reason.
+    // Opening a folder succeeds, but the error from reading it does not give the reason.
     if file.metadata()?.is_dir() { Err(io::ErrorKind::IsADirectory.into()) } else { Ok(file) }
 }
 
-/// Opens a regular file, not a pipe or device: for files in our folders, or read at several positions.
+/// Opens a regular file, not a pipe or a device: for files in our folders, or files that are read at several
+/// positions.
 ///
 /// # Errors
-/// The system's, or it is no file.
+/// The system's error, or `path` is not a regular file.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     let kind = std::fs::metadata(path)?.file_type();
     if kind.is_file() {
@@ -37,7 +38,8 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     }
 }
 
-/// A file that is read more than once. Of a pipe, as `<(zcat s.gz)` and `/dev/stdin` are, it is a copy, which goes with it.
+/// A file that is read more than once. For a pipe, such as `<(zcat s.gz)` or `/dev/stdin`, it is a copy,
+/// which is removed on drop.
 #[derive(Debug)]
 pub struct Seekable {
     named: PathBuf,
@@ -45,7 +47,7 @@ pub struct Seekable {
     _copy: Option<Copied>,
 }
 
-/// Kept for its end only: the file goes with it.
+/// Held only so that the file is removed when this is dropped.
 #[derive(Debug)]
 enum Copied {
     /// Has no name: it disappears with the process, however that ends.
@@ -56,10 +58,10 @@ enum Copied {
 }
 
 impl Seekable {
-    /// Opens nothing if `path` is a file, and reads a pipe to its end.
+    /// Opens nothing if `path` is a file; reads a pipe to its end.
     ///
     /// # Errors
-    /// The pipe cannot be read or copied, or has too much in it.
+    /// The pipe cannot be read or copied, or holds too much.
     pub fn new(path: &Path) -> io::Result<Self> {
         let named = path.to_owned();
         if !is_special(path) {
@@ -67,7 +69,7 @@ impl Seekable {
         }
         let kind = std::fs::metadata(path)?.file_type();
         if !is_pipe(kind) {
-            // A device may go on for ever.
+            // A device may never end.
             return Err(io::Error::other(format!("it is {}, not a file", kind_text(kind))));
         }
         let source = open_input(path)?;
@@ -75,12 +77,12 @@ impl Seekable {
         Ok(Self { named, at, _copy: Some(copy) })
     }
 
-    /// As the user named it.
+    /// The path as the user gave it.
     pub fn named(&self) -> &Path {
         &self.named
     }
 
-    /// Where it is read.
+    /// The path to read from.
     pub fn path(&self) -> &Path {
         &self.at
     }

@@ -7,7 +7,7 @@ use std::io::{self, BufRead, BufReader, Read};
 
 /// Folder in a report's archive.
 const BUNDLE_FOLDER: &[u8] = b"qnnscope-report/";
-/// Longest first line of a session examined, bytes.
+/// How much of a session is examined for its first line, bytes.
 const HEAD_BYTES: u64 = 256 << 10;
 /// First bytes of a zstd frame.
 const ZSTD: [u8; 4] = 0xFD2F_B528_u32.to_le_bytes();
@@ -27,19 +27,19 @@ pub enum Kind {
     ProfileLog,
     /// A report: its first lines name qnnscope.
     Report,
-    /// What a tap saw: the document names its schema first.
+    /// What a tap recorded: the document names its schema first.
     TapDocument,
-    /// A process id. It may be another one's, so it never counts as ours.
+    /// A process id. It may be another program's, so it never counts as ours.
     ProcessId,
-    /// A report to send: its first file lies in our folder.
+    /// A report to send: its first file is in our folder.
     Bundle,
     /// A man page of qnnscope.
     ManPage,
-    /// What `ranges` found so far: the document names its schema first.
+    /// Intermediate results of `ranges`: the document names its schema first.
     RangesState,
     /// Quantisation encodings: the document names qnnscope as its producer.
     Encodings,
-    /// What `accuracy` found: the document names its schema first.
+    /// Results of `accuracy`: the document names its schema first.
     Accuracy,
 }
 
@@ -66,12 +66,12 @@ impl Kind {
         match self {
             Self::Session => {
                 let mut line = Vec::new();
-                // Of a compressed one, so much of its text.
+                // Of a compressed session, this much of its text.
                 let mut head = Vec::new();
                 file.take(HEAD_BYTES).read_to_end(&mut head)?;
                 if head.starts_with(&ZSTD) {
                     let decoder = zstd::stream::read::Decoder::new(head.as_slice())?;
-                    // A head is cut off somewhere; its first line comes before that.
+                    // The head is cut off somewhere, but after the first line.
                     let _ = BufReader::new(decoder.take(HEAD_BYTES)).read_until(b'\n', &mut line);
                 } else {
                     BufReader::new(head.as_slice()).read_until(b'\n', &mut line)?;
@@ -86,9 +86,10 @@ impl Kind {
             Self::Report => {
                 let mut start = Vec::new();
                 file.take(512).read_to_end(&mut start)?;
-                // A table begins with its first heading, all others name their maker. A session is no report.
+                // A CSV table begins with its first heading; all other formats name their maker. A session is
+                // not a report.
                 let text = String::from_utf8_lossy(&start);
-                // "qnnscope 0.1.0 report": words that somebody would write have no version between them.
+                // "qnnscope 0.1.0 report": prose that mentions qnnscope would not put a version in between.
                 let named = |rest: &str| {
                     let (version, rest) = rest.split_once(' ').unwrap_or_default();
                     version.starts_with(|digit: char| digit.is_ascii_digit()) && rest.starts_with("report")
@@ -106,10 +107,10 @@ impl Kind {
                 file.take(64).read_to_end(&mut start)?;
                 Ok(start.starts_with(b"{\"schema\":\"qnnscope.tap/"))
             }
-            // A number does not say whose it is.
+            // A number does not show whose it is.
             Self::ProcessId => Ok(false),
             Self::Bundle => {
-                // A local file header of a zip archive has 30 bytes before the name.
+                // In a zip archive, 30 bytes of a local file header precede the name.
                 let mut start = Vec::new();
                 file.take(64).read_to_end(&mut start)?;
                 let named = start.get(30..).is_some_and(|name| name.starts_with(BUNDLE_FOLDER));
@@ -117,7 +118,7 @@ impl Kind {
             }
             Self::ManPage => {
                 let mut start = String::new();
-                // A page that is no text is somebody else's.
+                // A page that is not text is not ours.
                 let is_text = file.take(4096).read_to_string(&mut start).is_ok();
                 Ok(is_text && start.lines().any(|line| line.starts_with(".TH qnnscope")))
             }

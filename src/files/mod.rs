@@ -31,7 +31,7 @@ use std::path::Path;
 /// Reads a file or a pipe of at most `limit` bytes.
 ///
 /// # Errors
-/// The system's, or one that names the limit.
+/// The system's error, or one that names the limit.
 pub fn read_at_most(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open_input(path)?.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;

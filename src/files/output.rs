@@ -28,18 +28,19 @@ pub fn is_stream(path: &Path) -> bool {
     STREAMS.iter().any(|(name, _)| path == Path::new(name))
 }
 
-/// An open file of an option. The lock ends with it.
+/// An open file named by an option. The lock ends with it.
 #[derive(Debug)]
 pub struct OutputFile {
     file: File,
     real: PathBuf,
     is_new: bool,
-    /// A pipe, a device or a stream: there is nothing to truncate or keep.
+    /// A pipe, a device or a stream, where there is nothing to truncate or keep.
     is_special: bool,
 }
 
 impl OutputFile {
-    /// The stream with this name, not opened by name: that would start at the beginning of its file.
+    /// The stream with this name. It is not opened by name, because that would start at the beginning of its
+    /// file.
     pub(super) fn stream(path: &Path) -> io::Result<Self> {
         #[cfg(unix)]
         for (name, stream) in STREAMS {
@@ -54,7 +55,8 @@ impl OutputFile {
         Err(io::ErrorKind::NotFound.into())
     }
 
-    /// Opens `real`, the file behind `path`, and locks it. Creates it if missing; an existing one keeps its content.
+    /// Opens `real`, the file behind `path`, and locks it. Creates a missing file; an existing one keeps its
+    /// content.
     pub(super) fn open(option: &'static str, path: &Path, real: PathBuf) -> Result<Self, OutputError> {
         let io = |source| OutputError::Io { option, path: path.to_owned(), source };
         let (file, is_new) = match OpenOptions::new().write(true).create_new(true).open(&real) {
@@ -70,8 +72,8 @@ impl OutputFile {
         #[cfg(unix)]
         if !is_special {
             use rustix::fs::{FlockOperation, flock};
-            // Some network file systems have no locks; failing to lock for another reason does not mean a second
-            // writer.
+            // Some network file systems have no locks; a lock that fails for another reason does not mean a
+            // second writer.
             if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(rustix::io::Errno::WOULDBLOCK) {
                 return Err(OutputError::Busy { option, path: path.to_owned() });
             }
@@ -83,7 +85,7 @@ impl OutputFile {
         self.file.metadata()
     }
 
-    /// Drops what is in the file.
+    /// Discards the file's content.
     pub fn empty(&mut self) -> io::Result<()> {
         self.cut(0)
     }
@@ -106,7 +108,7 @@ impl OutputFile {
         if self.is_new { sync_folder_of(&self.real) } else { Ok(()) }
     }
 
-    /// Removes the file if it was made here.
+    /// Removes the file if this process created it.
     pub fn take_back(self) {
         if self.is_new {
             let _ = std::fs::remove_file(&self.real);

@@ -1,11 +1,12 @@
-//! Pipes and devices: telling them from files, and opening them without waiting for ever.
+//! Pipes and devices: tells them apart from files, and opens them without waiting forever.
 
 use std::fs::{File, FileType};
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long the other end of a named pipe is waited for. Whoever makes one starts both ends at about the same time.
+/// How long to wait for the other end of a named pipe. Whoever makes one starts both ends at about the same
+/// time.
 pub(super) const PATIENCE: Duration = Duration::from_secs(3);
 
 /// True for a pipe or a device, such as `/dev/null`: it is written to, never replaced by a file.
@@ -13,7 +14,7 @@ pub fn is_special(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
-/// Opens a pipe or a device for writing. A named pipe is open once somebody reads it.
+/// Opens a pipe or a device for writing. Opening a named pipe succeeds once another process reads it.
 pub(super) fn open_special(path: &Path) -> io::Result<File> {
     let open = |path: &Path| File::options().write(true).open(path);
     if !is_named_pipe(path) {
@@ -23,7 +24,8 @@ pub(super) fn open_special(path: &Path) -> io::Result<File> {
     within(PATIENCE, "read", move || open(&path))
 }
 
-/// What `open` gives, if that does not take longer than `patience`. The thread that waits in vain ends with the process.
+/// The result of `open`, unless it takes longer than `patience`. A thread that waits in vain ends with the
+/// process.
 pub(super) fn within(
     patience: Duration,
     what: &str,
@@ -54,7 +56,7 @@ pub(super) fn is_pipe(kind: FileType) -> bool {
     }
 }
 
-/// What it is instead of a file, for people.
+/// What it is instead of a file, for display.
 pub(super) fn kind_text(kind: FileType) -> &'static str {
     #[cfg(unix)]
     {

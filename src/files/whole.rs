@@ -9,12 +9,12 @@ use tempfile::{NamedTempFile, TempDir, TempPath};
 /// Maximum number of links followed from a name to its file, as in the kernel.
 const MAX_LINKS: usize = 40;
 
-/// The file behind a name: links are followed, also the last one to a file that is not there yet.
+/// The file behind a name. Links are followed, including a last one that points to a missing file.
 ///
 /// # Errors
-/// The folder does not exist or cannot be searched, or the links lead in a circle.
+/// The folder does not exist or cannot be searched, or the links form a loop.
 pub fn real_path(path: &Path) -> io::Result<PathBuf> {
-    // The link behind `/dev/fd/63`, as shells name pipes, leads to no path.
+    // The link behind `/dev/fd/63`, which is how shells name pipes, points to no path.
     if is_special(path) {
         return Ok(path.to_owned());
     }
@@ -35,7 +35,7 @@ pub fn real_path(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("too many symbolic links"))
 }
 
-/// The folder that a file is in.
+/// The folder that contains a file.
 pub fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
@@ -50,7 +50,7 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
             std::fs::write(replacement.path(), bytes)?;
             replacement.commit()
         }
-        // A writable file in a folder that is not writable.
+        // The file is writable, but its folder is not.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             let mut file = OpenOptions::new().write(true).truncate(true).open(path)?;
             file.write_all(bytes)?;
@@ -60,8 +60,8 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// New content for a file, collected beside it: the old content stays until the new one is whole. Symbolic links are
-/// followed, and an existing file keeps its permissions. Dropped, it leaves no trace.
+/// New content for a file, collected beside it: the old content stays until the new content is complete.
+/// Symbolic links are followed, and an existing file keeps its permissions. If dropped, it leaves no trace.
 #[derive(Debug)]
 pub struct Replacement {
     target: PathBuf,
@@ -76,7 +76,7 @@ impl Replacement {
         Ok(Self { target, part })
     }
 
-    /// Where the new content goes.
+    /// The path for the new content.
     pub fn path(&self) -> &Path {
         &self.part
     }
@@ -89,7 +89,8 @@ impl Replacement {
     }
 }
 
-/// An empty file beside `target`, with the permissions that it has, or else with those of any new file.
+/// An empty file beside `target`, with the permissions of `target`, or those of any new file if there is
+/// none.
 fn beside(target: &Path) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".qnnscope-");
@@ -102,7 +103,7 @@ fn beside(target: &Path) -> io::Result<NamedTempFile> {
         {
             use rustix::fs::{Gid, Uid, fchown};
             use std::os::unix::fs::MetadataExt;
-            // Only root may give files away; anybody else is the owner already, or cannot help it.
+            // Only root may give files away; anyone else already owns the file, or cannot change that.
             let _ = fchown(part.as_file(), Some(Uid::from_raw(old.uid())), Some(Gid::from_raw(old.gid())));
         }
     }
@@ -113,7 +114,8 @@ fn beside(target: &Path) -> io::Result<NamedTempFile> {
 pub fn sync_folder_of(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     if let Err(error) = File::open(folder_of(path)).and_then(|folder| folder.sync_all()) {
-        // The last one: a folder that may be written but not read. Its files are on the disk; no more can be done.
+        // The last one: a folder that may be written but not read. Its files are on disk; nothing more can be
+        // done.
         let harmless = [io::ErrorKind::InvalidInput, io::ErrorKind::Unsupported, io::ErrorKind::PermissionDenied];
         if !harmless.contains(&error.kind()) {
             return Err(error);
@@ -122,12 +124,12 @@ pub fn sync_folder_of(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A temporary folder that only this user can look into, whatever the umask says: it may hold the user's data.
+/// A temporary folder that only this user can access, whatever the umask is: it may hold the user's data.
 pub fn private_folder() -> io::Result<TempDir> {
     private_folder_in(&std::env::temp_dir(), "qnnscope-")
 }
 
-/// The same in a folder, with a name that begins so.
+/// The same inside a folder, with a name that begins with `prefix`.
 pub fn private_folder_in(parent: &Path, prefix: &str) -> io::Result<TempDir> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(prefix);

@@ -1,5 +1,5 @@
-//! Contents of the context binaries that processes load: the tap keeps a copy, or both ends of a large one, and QNN's
-//! system library reads it here, in a confined child. None of that happens in the program.
+//! Contents of the context binaries that processes load: the tap keeps a copy, or the two ends of a large
+//! one, and QNN's system library reads it here, in a confined child. None of that happens in the program.
 
 use crate::backends::local::{Ended, Limits, Scratch, ask};
 use crate::backends::qnn::runner::{Frame, InspectTask, Task};
@@ -14,20 +14,20 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// Largest file read from a process; the tap keeps less of a binary.
+/// Largest file read from a process; the tap keeps less than that of a binary.
 pub(super) const LARGEST_COPY: u64 = 32 << 20;
-/// Largest binary read: the child has all of it in memory, with the missing part as zeros.
+/// Largest binary read: the child holds all of it in memory, with the missing part as zeros.
 const LARGEST: u64 = 4 << 30;
 /// Maximum number of binaries remembered per session.
 const MOST: usize = 256;
-/// Longest reading of one binary.
+/// Time limit for reading one binary.
 const LIMIT: Duration = Duration::from_secs(30);
-/// Time limit for reading those left when the program ends.
+/// Time limit for reading those that are left when the program ends.
 const LAST_LIMIT: Duration = Duration::from_mins(1);
 /// The library that reads them.
 const SYSTEM: &str = "libQnnSystem.so";
 
-/// One that waits to be read.
+/// A binary waiting to be read.
 #[derive(Debug, Clone)]
 struct Job {
     key: u64,
@@ -43,7 +43,7 @@ struct Job {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The first one is being read.
+    /// The binaries waiting; the first one is being read.
     waiting: VecDeque<Job>,
     read: HashMap<(u64, u64), BinaryRead>,
     copies: Option<Scratch>,
@@ -54,18 +54,19 @@ struct State {
 pub(super) struct Binaries {
     state: Mutex<State>,
     news: Notify,
-    /// Location of the system library if the program's own is not available.
+    /// Where the system library is, if the program's own is not available.
     runtime: Option<PathBuf>,
 }
 
-/// A file written by the tap with a binary.
+/// Whether a file is one that the tap wrote with a binary.
 pub(super) fn is_copy(name: &str) -> bool {
     let Some((pid, key)) = name.strip_suffix(".binary").and_then(|name| name.split_once('.')) else { return false };
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number(pid) && is_number(key)
 }
 
-/// Takes the copy that a local process left in `folder`. It may name any file: anything but a copy there is left alone.
+/// Takes the copy that a local process left in `folder`. The process may name any file: anything but a copy
+/// in that folder is left alone.
 pub(super) fn take(binary: &Binary, folder: Option<&Path>) -> Result<Vec<u8>, String> {
     let path = match &binary.file {
         Some(file) => Path::new(file),
@@ -83,7 +84,7 @@ pub(super) fn take(binary: &Binary, folder: Option<&Path>) -> Result<Vec<u8>, St
 }
 
 impl Binaries {
-    /// Empty. `runtime` has the system library for programs whose own is not available.
+    /// An empty collection. `runtime` has the system library for programs whose own is not available.
     pub fn new(runtime: Option<PathBuf>) -> Self {
         Self { state: Mutex::default(), news: Notify::new(), runtime }
     }
@@ -92,7 +93,8 @@ impl Binaries {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A process's binary as kept, or why it was not. `library` is the backend's, if on this machine.
+    /// Adds a process's binary as kept, or why it was not kept. `library` is the backend's, if on this
+    /// machine.
     pub fn submit(
         &self,
         process: u32,
@@ -139,7 +141,7 @@ impl Binaries {
         }
     }
 
-    /// Reads those that are left when the program is over. Ctrl-C ends that.
+    /// Reads those that are left when the program has ended. Ctrl-C stops this.
     pub async fn finish(&self, source: &Source) {
         if self.state().waiting.is_empty() {
             return;
@@ -157,7 +159,7 @@ impl Binaries {
 
     async fn read_waiting(&self, source: &Source) {
         loop {
-            // It stays in the queue until read, since this may be cancelled midway.
+            // It stays in the queue until it has been read, since this may be cancelled midway.
             let Some(job) = self.state().waiting.front().cloned() else { return };
             let read = self.read(&job).await;
             let done = {
@@ -191,7 +193,7 @@ impl Binaries {
         let model = match answer {
             Ok(Ended::Done(Some(Frame::Inspected { model, .. }))) => model,
             Ok(Ended::Failed(failure)) => {
-                // The copy's name is meaningless to users.
+                // The copy's name means nothing to users.
                 let copy = job.copy.to_string_lossy();
                 return unread(failure.message.replace(&*copy, "it"));
             }
@@ -250,7 +252,7 @@ async fn tell(source: &Source, job: &Job, read: &BinaryRead) {
     }
 }
 
-/// Tells what is in a binary of a process.
+/// Reports what is in a process's binary.
 pub(super) async fn say(source: &Source, process: u32, read: BinaryRead) {
     let seen = TapSeen::BinaryRead(Box::new(read));
     source.send(None, Event::Tap(Box::new(TapRecord { process: Some(process), seen }))).await;

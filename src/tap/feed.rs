@@ -1,4 +1,4 @@
-//! The messages of one process as they arrive, from any transport.
+//! The messages of one process as they arrive, by whatever transport.
 
 use super::binaries;
 use super::fold::{FewRuns, Fold, Out};
@@ -14,9 +14,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 
-/// Bytes that are read at once.
+/// Bytes read at once.
 const PIECE: usize = 64 << 10;
-/// The data lost of a process that continues unobserved.
+/// What is lost of a process that continues unobserved.
 const REST: &str = "all that followed";
 /// Largest ring file that is read.
 pub(super) const LARGEST_RING: u64 = 64 << 20;
@@ -25,7 +25,7 @@ pub(super) const LARGEST_RING: u64 = 64 << 20;
 pub(super) async fn read(mut stream: UnixStream, shared: Arc<Shared>) {
     let Some((mut first, again)) = opening(&mut stream).await else { return };
     if let Some(pid) = again {
-        // The reader of the previous connection continues with this one.
+        // The reader of the process's previous connection continues with this one.
         let Err(left) = shared.hand_over(pid, (stream, first)).await else { return };
         (stream, first) = left;
     }
@@ -38,7 +38,7 @@ pub(super) async fn read(mut stream: UnixStream, shared: Arc<Shared>) {
         if !is_understood || feed.is_orderly() {
             break;
         }
-        // If the process still exists, its program closed the connection, and it will open another one.
+        // If the process still exists, its program closed the connection, and the tap will open another one.
         if let Some((pid, _)) = &feed.fold
             && is_alive(*pid)
         {
@@ -58,7 +58,8 @@ pub(super) async fn read(mut stream: UnixStream, shared: Arc<Shared>) {
     feed.end(left).await;
 }
 
-/// The start of a connection, at least its first line, and the process that announces its return there.
+/// The start of a connection, at least its first line, and the process that announces its return in it, if
+/// any.
 async fn opening(stream: &mut UnixStream) -> Option<(Vec<u8>, Option<u32>)> {
     let mut bytes = Vec::new();
     let mut piece = vec![0; PIECE];
@@ -79,25 +80,25 @@ async fn opening(stream: &mut UnixStream) -> Option<(Vec<u8>, Option<u32>)> {
     }
 }
 
-/// The words of one process.
+/// The messages of one process.
 #[derive(Debug)]
 pub struct Feed {
     shared: Arc<Shared>,
-    /// For a device, whose timestamps are not this machine's.
+    /// The clock of a device, whose timestamps are not this machine's.
     clock: Option<WallClock>,
     /// This machine's clock minus the process's, nanoseconds.
     offset_ns: i64,
     lines: Lines,
     fold: Option<(u32, Arc<Mutex<Fold>>)>,
-    /// Location of executions that a killed process did not send.
+    /// Where the executions are that a killed process did not send.
     ring: Option<String>,
-    /// The executions that came last.
+    /// The executions received last.
     last: Vec<Execution>,
     /// Context binaries whose copies have not been fetched yet.
     wanted: VecDeque<Binary>,
-    /// The program closed the connection permanently and continues.
+    /// The program closed the connection for good and continues.
     is_closed: bool,
-    /// Lines of which only a part came, before the last one.
+    /// Lines that arrived only in part, before the last one.
     cut: u64,
     damaged: u64,
     unknown: u64,
@@ -126,7 +127,7 @@ impl Feed {
         }
     }
 
-    /// The process's ring file with unsent executions, as named by it.
+    /// The process's ring file with unsent executions, as the process named it.
     pub fn ring(&self) -> Option<&str> {
         self.ring.as_deref()
     }
@@ -136,14 +137,14 @@ impl Feed {
         self.wanted.front()
     }
 
-    /// The copy of the next binary, or why there is none.
+    /// Takes the copy of the next binary, or why there is none.
     pub async fn kept(&mut self, copy: Result<Vec<u8>, String>) {
         let (Some(binary), Some((_, fold))) = (self.wanted.pop_front(), &self.fold) else { return };
         let (process, library) = {
             let fold = fold.lock().unwrap_or_else(PoisonError::into_inner);
             (fold.process(), fold.library(binary.provider))
         };
-        // A device's libraries are not for this machine.
+        // A device's libraries are of no use on this machine.
         let library = library.filter(|_| self.clock.is_none()).map(PathBuf::from);
         if let Some(read) = self.shared.binaries.submit(process, &binary, copy, library.as_deref()) {
             binaries::say(&self.shared.source, process, read).await;
@@ -177,7 +178,7 @@ impl Feed {
         }
     }
 
-    /// A connection ended; later data arrives on another one.
+    /// Called when a connection has ended; later data arrives on another one.
     fn cut(&mut self) {
         self.cut += u64::from(self.lines.take_cut());
     }
@@ -245,7 +246,7 @@ impl Feed {
         self.shared.send(out).await;
     }
 
-    /// The process has ended; `left` are the executions in its ring file.
+    /// Called when the process has ended; `left` are the executions in its ring file.
     pub async fn end(mut self, mut left: Vec<Execution>) {
         while self.wanted().is_some() {
             self.kept(Err("the process ended before its copy was fetched".to_owned())).await;
@@ -260,7 +261,7 @@ impl Feed {
                     for execution in &mut left {
                         execution.shift(self.offset_ns);
                     }
-                    // A process may be killed after sending some and before removing them.
+                    // A process may be killed after sending some executions and before removing them.
                     left.retain(|execution| !self.last.contains(execution));
                     if !left.is_empty() {
                         locked.take(TapMessage::Executions(left), &mut out);
@@ -284,7 +285,7 @@ impl Feed {
                 locked.end(&mut out);
                 drop(locked);
                 let mut going = self.shared.lock();
-                // A pid is reused, or kept by an exec.
+                // A pid may have been reused, or kept across an exec.
                 if going.get(&pid).is_some_and(|known| Arc::ptr_eq(known, &fold)) {
                     going.remove(&pid);
                 }
@@ -301,8 +302,8 @@ impl Feed {
     }
 }
 
-/// The executions in the ring file of a process that ended silently; the file goes. A process may name any file: what is
-/// no ring of ours stays as it is.
+/// The executions in the ring file of a process that ended without announcing it; the file is removed. A
+/// process may name any file: one that is not our ring stays as it is.
 fn left(path: &Path) -> Vec<Execution> {
     let is_plain = std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file());
     if !is_plain || path.extension().is_none_or(|ending| ending != "ring") {
@@ -316,7 +317,7 @@ fn left(path: &Path) -> Vec<Execution> {
     unread(&bytes)
 }
 
-/// Everything that is made of the words of one process, without a socket: for fuzzing.
+/// Does everything that is done with the messages of one process, without a socket: for fuzzing.
 pub fn replay(bytes: &[u8]) -> crate::store::Store {
     let mut fold = Fold::new(0, "local", FewRuns::default(), None);
     let (mut lines, mut out, mut damaged) = (Lines::default(), Vec::new(), 0);

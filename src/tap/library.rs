@@ -9,26 +9,27 @@ use thiserror::Error;
 
 /// Name of the library's file.
 pub const FILE: &str = "libqnnscope_tap.so";
-/// Name that identifies the library: nothing else is loaded into programs.
+/// Symbol that identifies the library: nothing else is loaded into programs.
 const MARK: &str = "qnnscope_tap_mark";
-/// Variable that names another.
+/// Variable that names another library.
 pub const VARIABLE: &str = "QNNSCOPE_TAP_LIBRARY";
 
 /// There is no tap library.
 #[derive(Debug, Error)]
 pub enum LibraryError {
-    /// The named one does not exist.
+    /// The named library does not exist.
     #[error("there is no tap library at {0}")]
     NotThere(PathBuf),
-    /// The one that was named is something else.
+    /// The named file is something else.
     #[error("{0} is not the tap library: {1}")]
     NotATap(PathBuf, String),
-    /// None was named, and there is none beside the program.
+    /// None was named, and there is none beside qnnscope.
     #[error("{FILE} is neither beside this program nor in deps/ beside it ({0})")]
     NotFound(PathBuf),
 }
 
-/// The library: the one that is named (by an option, or the variable), or the one beside this program or where cargo builds it.
+/// Finds the library: the one named (by an option, or the variable), or the one beside this program or where
+/// cargo builds it.
 ///
 /// # Errors
 /// It does not exist, or is not a tap library for this machine.
@@ -69,11 +70,11 @@ fn fault(path: &Path) -> Option<String> {
     (!marked).then(|| format!("it does not export {MARK}, as the {FILE} of qnnscope does"))
 }
 
-/// The value of `LD_PRELOAD` with the library before what is there already. The loader splits at blanks and colons, so a path
-/// with one is reached through a link in `folder`.
+/// The value of `LD_PRELOAD`, with the library in front of what is already there. The loader splits the value
+/// at blanks and colons, so a path that contains one is reached through a link in `folder`.
 ///
 /// # Errors
-/// The link cannot be made.
+/// The link cannot be created.
 pub fn preload(library: &Path, folder: &Path, old: Option<&OsStr>) -> std::io::Result<OsString> {
     let mut value = if library.to_string_lossy().contains([' ', ':']) {
         let link = folder.join(FILE);

@@ -1,4 +1,4 @@
-//! Lines from the tap, in processes that may write anything.
+//! Lines from the tap, which runs in processes that may write anything.
 
 use crate::text::clean_json;
 use qnnscope_core::tap::{TAP_PROTOCOL, TapMessage};
@@ -7,7 +7,7 @@ use serde::Deserialize;
 /// Longest line read; the tap writes far shorter ones. Longer lines are skipped and counted.
 pub const MOST_BYTES: usize = 16 << 20;
 
-/// What a line holds.
+/// What a line contains.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Line {
     /// A message.
@@ -21,11 +21,11 @@ pub enum Line {
     },
     /// A message of unknown kind.
     Unknown,
-    /// No message: garbage, or a part of one.
+    /// Not a message: garbage, or part of one.
     Damaged,
 }
 
-/// Reads a line. Texts lose their control characters.
+/// Reads a line. Control characters are removed from texts.
 pub fn read(line: &[u8]) -> Line {
     let cleaned = clean_json(line);
     match serde_json::from_slice::<TapMessage>(&cleaned) {
@@ -37,7 +37,8 @@ pub fn read(line: &[u8]) -> Line {
     }
 }
 
-/// A newer greeting may have another shape; a newer kind of message has another name.
+/// Recognises a newer greeting, which may have another shape, and newer kinds of messages, which have other
+/// names.
 fn foreign(line: &[u8]) -> Line {
     #[derive(Deserialize)]
     struct Greeting {
@@ -92,7 +93,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Processes bytes; `each` gets every whole line without its end.
+    /// Processes bytes; `each` gets every complete line without its end.
     pub fn push(&mut self, mut bytes: &[u8], mut each: impl FnMut(&[u8])) {
         while let Some(end) = memchr::memchr(b'\n', bytes) {
             let (line, rest) = (&bytes[..end], &bytes[end + 1..]);

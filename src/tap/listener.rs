@@ -6,7 +6,7 @@ use tempfile::TempDir;
 use thiserror::Error;
 use tokio::net::{UnixListener, UnixStream};
 
-/// The tap cannot be listened to.
+/// Why the tap's socket cannot be opened.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum ServeError {
@@ -18,7 +18,7 @@ pub enum ServeError {
     Taken(PathBuf),
 }
 
-/// A socket that processes connect to. It goes when this is dropped.
+/// A socket that processes connect to. It is removed on drop.
 #[derive(Debug)]
 pub struct Listener {
     socket: UnixListener,
@@ -34,10 +34,10 @@ fn file(path: &Path) -> Option<(u64, u64)> {
 }
 
 impl Listener {
-    /// A socket in its own folder that nobody else can read.
+    /// A socket in its own folder, which no other user can access.
     ///
     /// # Errors
-    /// There is no room for temporary files, or their folder has too long a name.
+    /// There is no room for temporary files, or the path of their folder is too long.
     pub fn private() -> Result<Self, ServeError> {
         let folder = private_folder().map_err(ServeError::Folder)?;
         let path = folder.path().join("tap");
@@ -45,7 +45,7 @@ impl Listener {
         Ok(Self { socket, file: file(&path), path, folder: Some(folder) })
     }
 
-    /// A socket of the user's choice. One that a dead process left there is replaced; nothing else is.
+    /// A socket of the user's choice. One left there by a dead process is replaced; nothing else is.
     ///
     /// # Errors
     /// The path is in use, or cannot be used.
@@ -60,7 +60,7 @@ impl Listener {
         }
         let listen = |source| ServeError::Listen { path: path.clone(), source };
         let socket = UnixListener::bind(&path).map_err(listen)?;
-        // What programs tell is not for other users.
+        // Other users must not read what programs report.
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).map_err(listen)?;
         Ok(Self { socket, file: file(&path), path, folder: None })
     }
@@ -75,12 +75,12 @@ impl Listener {
         &self.path
     }
 
-    /// True while processes find it under its path.
+    /// True while processes can find it under its path.
     pub(super) fn is_there(&self) -> bool {
         self.file.is_some() && self.file == file(&self.path)
     }
 
-    /// A place for small files beside it, if it has its own folder.
+    /// Its own folder, if it has one, for small files.
     pub fn folder(&self) -> Option<&Path> {
         self.folder.as_ref().map(TempDir::path)
     }

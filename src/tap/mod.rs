@@ -1,8 +1,9 @@
 //! The reader's half of the tap: turns the messages of the library inside a program into events of one session.
 //!
-//! [`Server`] accepts the connections of the program's processes, [`line`] reads their lines whatever they contain,
-//! [`Fold`] turns one process's messages into events: each executing graph is a run, as if the runner had made it.
-//! [`Program`] starts the program with the tap in it, and [`reach`] reports beforehand where a tap cannot get in.
+//! [`Server`] accepts the connections of the program's processes, [`line`] reads their lines whatever they
+//! contain, [`Fold`] turns one process's messages into events: each executing graph becomes a run, as if the
+//! runner had made it. [`Program`] starts the program with the tap in it, and [`reach`] reports in advance
+//! where a tap cannot get in.
 
 mod binaries;
 pub mod device;

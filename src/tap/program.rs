@@ -22,13 +22,13 @@ pub enum ProgramError {
 /// Destination of the program's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Output {
-    /// To where it would go without us; the program reads the terminal, too.
+    /// Wherever it would go without us; the program also reads from the terminal.
     Own,
-    /// To us; it has no input.
+    /// To us; the program has no input.
     Piped,
 }
 
-/// What the tap is told.
+/// The tap's settings, as environment variables.
 #[derive(Debug, Clone, Default)]
 pub struct Variables(Vec<(OsString, OsString)>);
 
@@ -40,7 +40,7 @@ impl Variables {
         self.0.insert(0, (SINK_VARIABLE.into(), sink));
     }
 
-    /// One more.
+    /// Adds a variable.
     pub fn set(&mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) {
         self.0.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
     }
@@ -55,7 +55,7 @@ impl Variables {
         self.set(LOG_VARIABLE, level);
     }
 
-    /// Repairs that were requested.
+    /// Repairs requested by the user.
     pub fn repair(&mut self, repairs: &str) {
         self.set(REPAIR_VARIABLE, repairs);
     }
@@ -65,7 +65,7 @@ impl Variables {
         self.set(REAL_VARIABLE, folder);
     }
 
-    /// Names and values, in the order in which they were set.
+    /// Names and values, in the order they were set.
     pub fn iter(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
         self.0.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()))
     }
@@ -95,7 +95,7 @@ pub struct Program {
     signals: Signals,
 }
 
-/// Signals passed on; a terminal itself sends the first three to everything in its foreground.
+/// Signals that are passed on; a terminal itself sends the first three to everything in its foreground.
 const PASSED: [SignalKind; 6] = [
     SignalKind::interrupt(),
     SignalKind::quit(),
@@ -106,22 +106,22 @@ const PASSED: [SignalKind; 6] = [
 ];
 const OF_TERMINALS: usize = 3;
 
-/// Signals to this process meant for the program.
+/// Signals sent to this process but meant for the program.
 #[derive(Debug)]
 pub struct Signals(Vec<(i32, Signal)>);
 
 impl Signals {
-    /// From now on none ends this process. Ignored ones stay ignored.
+    /// From here on, none of these signals ends this process. Ignored ones stay ignored.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's error.
     pub fn catch() -> std::io::Result<Self> {
         let ignored = ignored_signals();
         let wanted = PASSED.iter().filter(|kind| ignored >> (kind.as_raw_value() - 1) & 1 == 0);
         Ok(Self(wanted.map(|kind| Ok((kind.as_raw_value(), signal(*kind)?))).collect::<std::io::Result<_>>()?))
     }
 
-    /// The number of the next one.
+    /// Waits for the next signal; returns its number.
     pub async fn next(&mut self) -> i32 {
         std::future::poll_fn(|context| {
             for (number, signal) in &mut self.0 {
@@ -146,11 +146,12 @@ impl Program {
         call.args(arguments).envs(variables.iter());
         if output == Output::Piped {
             call.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-            // Keys belong to the live view; their terminal signals must not reach the program directly.
+            // The keyboard belongs to the live view; signals from its keys must not reach the program
+            // directly.
             call.process_group(0);
         }
-        // Before the program exists, so that none gets lost. Ignored ones stay ignored, here and in the program; those
-        // with a handler here have none in the program.
+        // Before the program exists, so that no signal is lost. Ignored ones stay ignored, here and in the
+        // program; those handled here have their default effect in the program.
         let signals = Signals::catch().map_err(ProgramError::Signals)?;
         let child = call.spawn().map_err(|source| ProgramError::Start { program: PathBuf::from(program), source })?;
         let pid = child.id();
@@ -162,12 +163,12 @@ impl Program {
         self.pid
     }
 
-    /// What it prints, once.
+    /// Its outputs; returns them once.
     pub fn outputs(&mut self) -> (Option<ChildStdout>, Option<ChildStderr>) {
         (self.child.stdout.take(), self.child.stderr.take())
     }
 
-    /// Waits for its end; signals to us meanwhile go to it.
+    /// Waits for its end; signals that arrive meanwhile are passed on to it.
     pub async fn wait(&mut self) -> std::io::Result<Ended> {
         loop {
             let caught = tokio::select! {
@@ -192,14 +193,14 @@ pub fn send(pid: Option<u32>, number: i32) {
     }
 }
 
-/// Signals our parent had ignored, as a mask.
+/// The signals that our parent process made us ignore, as a mask.
 fn ignored_signals() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
-/// True if the terminal sends its signals to our process group, which the program is in.
+/// True if the terminal sends its signals to our process group, which includes the program.
 fn in_foreground() -> bool {
     let Ok(terminal) = std::fs::File::open("/dev/tty") else { return false };
     rustix::termios::tcgetpgrp(&terminal).is_ok_and(|group| group == rustix::process::getpgrp())

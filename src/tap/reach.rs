@@ -1,4 +1,4 @@
-//! Determines from a program's file, before it starts, whether a preloaded library gets into it at all.
+//! Determines from a program's file, before it starts, whether a preloaded library can get into it at all.
 
 use crate::facts::{loader, parse_header};
 use crate::files::open_regular;
@@ -11,19 +11,19 @@ use std::path::{Path, PathBuf};
 
 /// Longest `#!` line.
 const LINE: u64 = 4096;
-/// Scripts that are run by scripts.
+/// Maximum depth of scripts that are run by scripts.
 const MOST_SCRIPTS: usize = 4;
 
-/// Why the tap does not get into a program.
+/// Why the tap cannot get into a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Barrier {
     /// The file concerned: the program, or its interpreter.
     pub file: PathBuf,
-    /// Why, as a continuation of the file's name.
+    /// Why, worded to follow the file's name.
     pub reason: String,
     /// What to do instead.
     pub advice: &'static str,
-    /// True if the loader would only complain about the library.
+    /// True if the loader would merely complain about the library.
     pub refuses: bool,
 }
 
@@ -31,7 +31,8 @@ const LINK: &str = "link the program dynamically, against the GNU C library";
 const RIGHTS: &str = "run the program with your own rights";
 const SAME: &str = "build qnnscope's tap for that architecture, or tap a program of this architecture";
 
-/// What keeps the tap out of `program`, found like the shell would; `None` if nothing known does.
+/// What keeps the tap out of `program`, which is looked up as the shell would; `None` if there is no known
+/// barrier.
 pub fn barrier(program: &OsStr) -> Option<Barrier> {
     let mut file = resolve(program)?;
     for _ in 0..MOST_SCRIPTS {
@@ -53,14 +54,14 @@ fn resolve(program: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH")?).map(|folder| folder.join(program)).find(is_program)
 }
 
-/// What a file is to the system.
+/// What kind of file this is to the system.
 enum Kind {
-    /// A script, and what runs it.
+    /// A script, and its interpreter.
     Script(PathBuf),
     Other,
 }
 
-/// What a file is; `None` if it, or its interpreter, cannot be determined.
+/// The kind of a file; `None` if it, or its interpreter, cannot be determined.
 fn kind(file: &Path) -> Option<Kind> {
     let mut head = Vec::new();
     open_regular(file).ok()?.take(LINE).read_to_end(&mut head).ok()?;
@@ -72,7 +73,7 @@ fn kind(file: &Path) -> Option<Kind> {
     if !first.ends_with(b"/env") {
         return Some(Kind::Script(PathBuf::from(os(first))));
     }
-    // Options of env, and variables it sets.
+    // Skips options of env, and variables it sets.
     let command = words.find(|word| !word.starts_with(b"-") && !word.contains(&b'='))?;
     resolve(&os(command)).map(Kind::Script)
 }

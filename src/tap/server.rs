@@ -1,4 +1,4 @@
-//! Takes the connections of the tapped processes, one reader each.
+//! Accepts the connections of the tapped processes, with one reader each.
 
 use super::feed::{Feed, read};
 use super::listener::Listener;
@@ -15,19 +15,20 @@ use tokio::task::JoinSet;
 
 /// How often the memory of the processes is read.
 const MEMORY: Duration = Duration::from_millis(250);
-/// How long what was sent before the end of the program may take to arrive.
+/// How long data that was sent before the program's end may take to arrive.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// Listens to the processes of a program.
+/// Listens to a program's processes.
 #[derive(Debug)]
 pub struct Server {
     shared: Arc<Shared>,
 }
 
 impl Server {
-    /// A server for processes of `device`, whose events go to `source`, and what it tells beside them to the receiver.
+    /// A server for processes of `device`. Events go to `source`, everything else it reports to the receiver.
     ///
-    /// `runtime` has the QNN libraries that read context binaries of programs whose own are not at hand.
+    /// `runtime` has the QNN libraries for reading context binaries of programs whose own libraries are not
+    /// available.
     pub fn new(device: &str, source: Source, runtime: Option<PathBuf>) -> (Self, mpsc::UnboundedReceiver<ServerEvent>) {
         let (shared, receiver) = Shared::new(device, source, runtime);
         (Self { shared: Arc::new(shared) }, receiver)
@@ -38,7 +39,7 @@ impl Server {
         Feed::new(self.shared.clone(), Some(clock))
     }
 
-    /// The memory of a device's process.
+    /// Records the memory of a device's process.
     pub async fn remember(&self, pid: u32, memory: ProcessMemory) {
         let fold = self.shared.lock().get(&pid).cloned();
         if let Some(fold) = fold {
@@ -67,7 +68,7 @@ impl Server {
                 biased;
                 connection = listener.accept() => match connection {
                     Ok(stream) => drop(readers.spawn(read(stream, self.shared.clone()))),
-                    // Too many open files: those that are there go on, and it is tried again.
+                    // Too many open files: existing connections continue, and accepting is retried.
                     Err(_) => tokio::time::sleep(MEMORY).await,
                 },
                 Some(_) = readers.join_next() => {}
@@ -95,7 +96,7 @@ impl Server {
         self.end().await;
     }
 
-    /// If nobody has asked for QNN, a surviving process of the program may still do so.
+    /// If nothing has used QNN, a surviving process of the program may still do so.
     async fn notice_those_who_stay(&self) {
         let loaded = self.shared.loaded().clone();
         let Some(pid) = loaded.into_iter().find(|pid| is_alive(*pid)) else { return };
@@ -122,13 +123,13 @@ impl Server {
         self.shared.say(TapSeen::NotReached { reason }).await;
     }
 
-    /// Reads the context binaries that processes load as they come, beside the program; never ends. Without it they are read once
-    /// the program is over.
+    /// Reads the context binaries that processes load, as they come, while the program runs; never ends.
+    /// Without this, they are read when the program has ended.
     pub async fn read_binaries(&self) {
         self.shared.binaries.read_as_they_come(&self.shared.source).await;
     }
 
-    /// Processes that outlive the program: their figures end here. Context binaries that are left are read.
+    /// Ends the figures of processes that outlive the program, and reads the remaining context binaries.
     pub async fn end(&self) {
         let going: Vec<_> = self.shared.lock().drain().map(|(_, fold)| fold).collect();
         for fold in going {

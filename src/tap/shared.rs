@@ -1,4 +1,5 @@
-//! What the readers of all tapped processes share: which ones there are, and whose connection went and comes back.
+//! State shared by the readers of all tapped processes: which processes there are, and whose connection was
+//! closed and will come back.
 
 use super::binaries::Binaries;
 use super::fold::{FewRuns, Fold, Out};
@@ -14,18 +15,19 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot};
 
-/// How often a process whose connection was closed is looked at. It opens another one when it has something to say.
+/// How often to check on a process whose connection was closed. It opens another one when it has something to
+/// report.
 const LOOK: Duration = Duration::from_millis(100);
-/// A process that is still there so long after its connection ended has not ended with it.
+/// A process that still exists this long after its connection ended did not end with it.
 const LIVES_ON: Duration = Duration::from_millis(400);
-/// How long a connection that a process opened shortly before its end may take to be accepted.
+/// How long it may take to accept a connection that a process opened shortly before its end.
 const ARRIVES_WITHIN: Duration = Duration::from_millis(300);
-/// How long the reader of a connection that was closed may take to notice that.
+/// How long the reader of a closed connection may take to notice that it was closed.
 const NOTICES_WITHIN: Duration = Duration::from_secs(5);
-/// Processes without QNN that are kept in mind.
+/// Maximum number of processes without QNN that are remembered.
 const MOST_LOADED: usize = 256;
 
-/// What the server tells beside the events.
+/// What the server reports besides events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServerEvent {
     /// The tap was loaded into a process.
@@ -34,49 +36,50 @@ pub enum ServerEvent {
     Process(u32),
 }
 
-/// A connection, and what was read of it already.
+/// A connection, and what has already been read from it.
 pub(super) type Connected = (UnixStream, Vec<u8>);
 
 /// What became of a process whose connection ended.
 #[derive(Debug)]
 pub(super) enum Rejoined {
-    /// It is back.
+    /// It has reconnected.
     With(Connected),
-    /// Its number is another program's by now.
+    /// Its pid belongs to another program by now.
     Another,
-    /// It ended; whether it lived on without a connection.
+    /// It ended; `lived_on` says whether it first continued without a connection.
     Not { lived_on: bool },
 }
 
-/// True for a process that runs: one that was not waited for yet has ended.
+/// True for a running process: one that has ended but was not waited for yet does not count.
 pub(super) fn is_alive(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
     state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
 }
 
-/// What the readers of all processes share.
+/// State shared by the readers of all processes.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub source: Source,
-    /// Where the processes are.
+    /// The device the processes run on.
     device: String,
     told: mpsc::UnboundedSender<ServerEvent>,
     next: AtomicU32,
     ids: FewRuns,
-    /// Processes that are connected, by their ids.
+    /// Connected processes, by pid.
     going: Mutex<HashMap<u32, Arc<Mutex<Fold>>>>,
     pub binaries: Binaries,
-    /// Processes of this machine in which the tap was loaded, and which have not asked for QNN.
+    /// Processes of this machine in which the tap was loaded, but which have not used QNN.
     loaded: Mutex<Vec<u32>>,
-    /// Readers of processes whose connection was closed, by their ids.
+    /// Readers of processes whose connection was closed, by pid.
     absent: Mutex<HashMap<u32, oneshot::Sender<Connected>>>,
     /// Where processes of this machine leave files.
     pub folder: OnceLock<PathBuf>,
 }
 
 impl Shared {
-    /// What readers of processes of `device` share, and what they tell beside the events.
+    /// The state shared by readers of `device`'s processes, and a receiver for what they report besides
+    /// events.
     pub fn new(device: &str, source: Source, runtime: Option<PathBuf>) -> (Self, mpsc::UnboundedReceiver<ServerEvent>) {
         let (told, receiver) = mpsc::unbounded_channel();
         let ids = FewRuns::new(source.run_ids());
@@ -105,7 +108,7 @@ impl Shared {
         }
     }
 
-    /// Looks at the memory of every process.
+    /// Reads the memory of every process.
     pub async fn look(&self) {
         let going: Vec<(u32, Arc<Mutex<Fold>>)> = self.lock().iter().map(|(pid, fold)| (*pid, fold.clone())).collect();
         for (pid, fold) in going {
@@ -126,12 +129,12 @@ impl Shared {
         self.next.load(Ordering::Relaxed) != 0
     }
 
-    /// Processes in which the tap was loaded, and which have not used QNN.
+    /// Processes in which the tap was loaded, but which have not used QNN.
     pub fn loaded(&self) -> std::sync::MutexGuard<'_, Vec<u32>> {
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The tap was loaded into a process.
+    /// Records that the tap was loaded into a process.
     pub fn note_loaded(&self, pid: u32) {
         let mut loaded = self.loaded();
         if loaded.len() >= MOST_LOADED {
@@ -145,7 +148,8 @@ impl Shared {
         self.absent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the connection that a process opens after its program closed the one before, until it ends.
+    /// Waits for the connection that a process opens after its program closed the previous one, or for the
+    /// end of the process.
     pub async fn wait_for(&self, pid: u32) -> Rejoined {
         let (here, mut next) = oneshot::channel();
         self.absent().insert(pid, here);
@@ -167,7 +171,8 @@ impl Shared {
         }
     }
 
-    /// Gives a connection to the reader of the process's one before, who may not have noticed yet that that one ended.
+    /// Passes a connection to the reader of the process's previous one, which may not have noticed yet that
+    /// its own has ended.
     pub async fn hand_over(&self, pid: u32, connected: Connected) -> Result<(), Connected> {
         let begun = tokio::time::Instant::now();
         loop {
@@ -184,7 +189,7 @@ impl Shared {
 
     pub fn greet(&self, process: &Process) -> Arc<Mutex<Fold>> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        // Another program under the number: the one before does not come back.
+        // Another program has this pid: the previous one does not come back.
         self.absent().remove(&process.pid);
         let parent = self.lock().get(&process.parent_pid).filter(|_| process.forked).cloned();
         let fold = Arc::new(Mutex::new(Fold::new(number, &self.device, self.ids.clone(), parent)));
@@ -193,7 +198,7 @@ impl Shared {
         fold
     }
 
-    /// Something of the program as a whole.
+    /// Reports something about the program as a whole.
     pub async fn say(&self, seen: TapSeen) {
         self.source.send(None, Event::Tap(Box::new(TapRecord { process: None, seen }))).await;
     }

@@ -21,7 +21,7 @@ static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
     jsonschema::draft202012::new(&serde_json::from_str(&text).unwrap()).unwrap()
 });
 
-/// The document of a check, compared with its schema.
+/// The document of a check, validated against its schema.
 #[track_caller]
 fn document(done: &Done) -> Value {
     let document = done.json();
@@ -40,7 +40,7 @@ fn rows(document: &Value, key: &str) -> Vec<Value> {
     document[key].as_array().unwrap().clone()
 }
 
-/// The answer of a backend about an op.
+/// A backend's answer about an op.
 #[track_caller]
 fn result(document: &Value, op: &str, backend: &str) -> Value {
     let row = rows(document, "ops").into_iter().find(|row| row["name"] == op);
@@ -185,7 +185,7 @@ fn floats_are_refused_where_the_soc_runs_none() {
     assert_eq!((&compile[0]["ok"], &compile[0]["notes"]), (&json!(true), &json!([])));
     assert_eq!((&compile[1]["ok"], &compile[1]["code"]), (&json!(false), &json!(3110)));
 
-    // The compiler takes element-wise float ops for any SoC; validator and SoC table know better.
+    // The compiler accepts element-wise float ops for any SoC; the validator and the SoC table know better.
     let dir = tempfile::tempdir().unwrap();
     let floats = model_library(dir.path(), SOURCE, &["FLOATS"]);
     let document = self::document(&checked(&runtime_247(), &floats, "--backend htp --soc SM8635,SM8650").expect(1));
@@ -245,7 +245,7 @@ fn wrong_encodings_are_found_and_right_ones_are_not() {
 
 #[test]
 fn who_cannot_be_asked_refuses_nothing() {
-    // Not named, the GPU is no more than a line; named, something is missing.
+    // If not requested, the GPU is just a line in the report; if requested, something is missing.
     let done = checked(&runtime_247(), &demo_int8(), "").expect(0);
     let document_ = document(&done);
     let gpu = &document_["backends"][2];
@@ -257,16 +257,16 @@ fn who_cannot_be_asked_refuses_nothing() {
     assert_eq!(document_["ops"][0]["results"]["gpu"], Value::Null);
     let document_ = document(&checked(&runtime_251(), &demo_int8(), "--backend cpu,htp").expect(3));
     assert!(text(&document_["backends"][0], "reason").contains("no cpu backend"), "{}", document_["backends"][0]);
-    // A refusal counts for more than a gap.
+    // A refusal outweighs a gap.
     let dir = tempfile::tempdir().unwrap();
     let library = model_library(dir.path(), SOURCE, &["RANK6"]);
     document(&checked(&runtime_247(), &library, "--backend gpu,htp").expect(1));
-    // Where nobody answers, the model is read all the same.
+    // If no backend can answer, the model is read all the same.
     let library = model_library(dir.path(), SOURCE, &["ENCODINGS"]);
     let document_ = document(&checked(&runtime_247(), &library, "--backend gpu").expect(3));
     assert_eq!((rows(&document_, "ops").len(), &document_["ops"][0]["results"]), (11, &json!({})));
     assert!(!rows(&document_, "quantization").is_empty());
-    // A SoC that these libraries do not know.
+    // A SoC that these libraries do not support.
     let document_ = document(&checked(&runtime_247(), &demo_int8(), "--backend htp --soc 98,57").expect(3));
     assert_eq!((&document_["compile"][0]["ok"], &document_["compile"][0]["code"]), (&Value::Null, &json!(14001)));
     assert_eq!(
@@ -351,7 +351,7 @@ fn context_binaries_are_held_against_hardware() {
     let v68 = saved(dir.path(), "2.3.0", "htp", Some(30));
     document(&checked(&runtime_247(), &v68, "--htp-arch v68,v73").expect(0));
 
-    // Written by newer libraries than those that load it; the other way round it loads.
+    // Written by newer libraries than those that load it; the other way round, it loads.
     let newer = saved(dir.path(), "2.7.0", "htp", Some(57));
     let document_ = document(&checked(&runtime_247(), &newer, "").expect(1));
     assert_eq!(document_["context_binary"]["problem"]["id"], "context-binary-sdk-newer");
@@ -388,7 +388,7 @@ fn a_device_is_a_target() {
     let document_ = document(&on_device(&demo_int8(), "--backend htp").expect(0));
     let row = &document_["backends"][0];
     assert_eq!((&row["soc"], &row["arch"], &row["chosen_by"]), (&json!("QCS6490"), &json!("v68"), &json!("device")));
-    // It has 2 MB of VTCM, the compiler takes 4 where nobody says; and it runs no floats.
+    // It has 2 MB of VTCM, but the compiler uses 4 MB unless told otherwise; and it does not run floats.
     let compile = &document_["compile"][0];
     assert_eq!((&compile["soc_vtcm_bytes"], &compile["vtcm_bytes"]), (&json!(2 << 20), &json!(4 << 20)));
     assert!(compile["notes"].to_string().contains("--vtcm-mb 2"), "{compile}");

@@ -1,5 +1,5 @@
-//! `qnnscope check` of ONNX models, on the real ONNX Runtime and its QNN plug-in. What is refused and why is known from the models:
-//! see `tests/data/onnx/README.md`.
+//! `qnnscope check` of ONNX models, on the real ONNX Runtime and its QNN plug-in. What is refused, and why,
+//! follows from the models: see `tests/data/onnx/README.md`.
 
 #![cfg(target_os = "linux")]
 
@@ -17,7 +17,7 @@ fn check(name: &str, flags: &str) -> Done {
     call().arg("check").arg(onnx_model(name)).flags(flags).finish()
 }
 
-/// The document, which fits its schema.
+/// The document, which matches its schema.
 #[track_caller]
 fn document(name: &str, flags: &str, code: i32) -> Value {
     let document = check(name, &format!("--json {flags}")).expect(code).json();
@@ -25,7 +25,7 @@ fn document(name: &str, flags: &str, code: i32) -> Value {
     document
 }
 
-/// Results of a node: backend, SoC and provider.
+/// A node's results: backend, SoC and provider.
 fn results<'a>(document: &'a Value, name: &str) -> Vec<&'a Value> {
     let nodes = document["nodes"].as_array().unwrap();
     let node = nodes.iter().find(|node| node["node"] == name).unwrap_or_else(|| panic!("no node {name}"));
@@ -81,7 +81,7 @@ fn a_model_that_is_taken_whole_is_fine() {
     let row = &document["backends"][0];
     assert_eq!((&row["taken"], &row["refused"], &row["partitions"]), (&json!(10), &json!(0), &json!(1)), "{row}");
     assert_eq!((&document["ok"], &row["simulated"]), (&json!(true), &json!(cfg!(target_arch = "x86_64"))));
-    // Quantising the model's own ends is left to the processor unless the plug-in is told otherwise.
+    // Quantising the model's inputs and outputs is left to the CPU unless the plug-in is told otherwise.
     let left = self::document("whole_a8w8.onnx", "-b htp --soc SM8650", 1);
     let reason = results(&left, "image_QuantizeLinear")[0]["reason"].as_str().unwrap().to_owned();
     assert!(reason.contains("inputs and outputs"), "{reason}");

@@ -1,4 +1,4 @@
-//! Diagnosing logs: what is known comes first, healthy logs get nothing, and no log of any kind is too much.
+//! Diagnosing logs: known causes come first, healthy logs get none, and no log of any kind is too much.
 
 #![cfg(target_os = "linux")]
 
@@ -8,10 +8,11 @@ use proptest::prelude::*;
 use qnnscope::diagnosis::{Diagnoser, Diagnosis, causes, diagnose_failure};
 use qnnscope::event::{Failure, Stage};
 
-/// A healthy log in all it says; what was wrong shows in the result files only.
+/// A log that is healthy in every line; only the result files show what went wrong.
 const ONLY_OUTPUTS_SHOW: &str = "disk-full-exit-0.log";
 
-/// The same, and one that dies in the middle of a good verbose log: only its exit status (136) shows.
+/// The same, plus one that ends in the middle of a good verbose log: only its exit status (136) shows the
+/// failure.
 const SILENT: [&str; 3] = [ONLY_OUTPUTS_SHOW, "input-missing-cpu-verbose.log", "input-too-small-cpu-verbose.log"];
 
 fn diagnose(log: &[u8]) -> Diagnosis {
@@ -20,7 +21,7 @@ fn diagnose(log: &[u8]) -> Diagnosis {
     diagnoser.finish()
 }
 
-/// Whether the first cause is one of the right ones, and none where none is right.
+/// Whether the first cause is one of the right ones, or there is none if none is right.
 fn is_right(diagnosis: &Diagnosis, right: &[String]) -> bool {
     match diagnosis.causes.first() {
         None => right.is_empty(),
@@ -114,7 +115,8 @@ fn other_tools_prefixes_paths_and_encodings_change_nothing() {
     let logs: Vec<Known> = field().into_iter().chain(audit()).chain(runs()).chain(written).collect();
     let (mut right, mut wrong) = (0, Vec::new());
     for known in &logs {
-        // A prefix makes more of a log of one line, and a log that stops is one of qnn-net-run's own form.
+        // A prefix turns a one-line log into something else, and a log that just stops is recognised only in
+        // qnn-net-run's own form.
         if SILENT.contains(&known.name.as_str()) || known.log.len() < 64 && known.log.contains("pid:") {
             continue;
         }
@@ -152,7 +154,7 @@ fn healthy_text_gets_nothing() {
         "CHANGELOG.md",
         "Cargo.toml",
         "Cargo.lock",
-        // The user guide shows failures.
+        // The user guide shows failures, so it is not among these.
         "docs/compare.md",
         "docs/measuring.md",
         "docs/performance.md",
@@ -177,7 +179,7 @@ fn healthy_text_gets_nothing() {
 
 #[test]
 fn a_log_that_repeats_itself_says_what_its_lines_say_one_by_one() {
-    // Line by line nothing is left out; in blocks, known lines are.
+    // Fed line by line, nothing is skipped; in blocks, known lines are.
     let one_by_one = |text: &str| {
         let mut diagnoser = Diagnoser::new();
         (1..).zip(text.lines()).for_each(|(number, line)| diagnoser.feed_line(number, line.as_bytes()));
@@ -257,7 +259,7 @@ fn a_failed_run_is_diagnosed_from_its_own_log() {
     assert!(bare.causes.len() >= 2 && bare.causes[0].confidence <= 0.5, "{}", summary(&bare));
     assert_eq!(bare.causes[0].evidence[0].line, 0);
 
-    // Neither what makes a run slow nor the words of our own table of codes is a cause of a failure.
+    // Neither something that makes a run slow nor the text of our own table of codes is a cause of a failure.
     let hot = [(3, "thermal-engine: thermal mitigation severe: clock lowered")];
     for call in ["SIGKILL", "adb", "identify"] {
         let failure = Failure::new(Stage::Execute, call, "qnn-net-run was stopped");
@@ -304,7 +306,7 @@ fn a_long_lines_evidence_is_cut_around_what_it_shows() {
     log.extend([b'y'; 20_000]);
     let evidence = &diagnose(&log).causes[0].evidence[0];
     assert!(evidence.text.contains("Request feature arch") && evidence.text.len() < 700, "{}", evidence.text);
-    // Over the edge of a piece.
+    // Across the boundary of two pieces.
     for before in 32_700..32_768 {
         let mut log = vec![b'x'; before];
         log.extend(b" QnnDsp <E> Request feature arch with value 81 unsupported ");
@@ -327,7 +329,7 @@ fn line_ends_and_encodings_of_all_kinds_are_read() {
         assert_eq!((first.id, evidence.line, diagnosis.lines), ("context-binary-arch-newer", 2, 3), "{log:?}");
         assert_eq!(evidence.text, "QnnDsp <E> Request feature arch with value 81 unsupported");
     }
-    // The byte of an escape is part of many characters.
+    // The byte of an escape occurs in many characters.
     let chinese = "QnnDsp <E> \u{9519}\u{8bdb}\u{5b9b} Request feature arch with value 81 unsupported";
     assert_eq!(diagnose(chinese.as_bytes()).causes[0].evidence[0].text, chinese);
 }

@@ -1,5 +1,5 @@
-//! Long logs: memory that does not grow with them, and time that grows as they do. Processor time is compared with processor
-//! time of the same thread, so that a busy machine changes nothing.
+//! Long logs: memory that does not grow with their length, and time that grows linearly with it. CPU time is
+//! compared with CPU time of the same thread, so that a busy machine does not matter.
 
 #![cfg(target_os = "linux")]
 
@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 const MIB: usize = 1 << 20;
 
-/// About `bytes` of a verbose log full of failures, of which no two lines are alike, from line `first` on.
+/// About `bytes` of a verbose log full of failures, no two lines of which are alike, from line `first` on.
 fn verbose(bytes: usize, first: u64) -> String {
     let mut text = String::with_capacity(bytes + 300);
     for n in first.. {
@@ -33,7 +33,7 @@ fn verbose(bytes: usize, first: u64) -> String {
     text
 }
 
-/// Processor time that reading a log takes, seconds: the least of three times.
+/// CPU time it takes to read a log, seconds: the least of three attempts.
 fn cost_s(log: &str) -> f64 {
     let now = || {
         let now = clock_gettime(ClockId::ThreadCPUTime);
@@ -53,7 +53,7 @@ fn cost_s(log: &str) -> f64 {
 fn a_log_eight_times_as_long_takes_about_eight_times_as_long() {
     let (short, long) = (verbose(2 * MIB, 0), verbose(16 * MIB, 0));
     let (short_s, long_s) = (cost_s(&short), cost_s(&long));
-    // What grows with the square of the length would take 64 times as long.
+    // Anything that grows with the square of the length would take 64 times as long.
     let times = long_s / short_s;
     assert!(times < 24.0, "{times:.1} times: {short_s:.3} s for {}, {long_s:.3} s for {}", short.len(), long.len());
 }

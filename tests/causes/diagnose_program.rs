@@ -1,5 +1,5 @@
-//! What `qnnscope diagnose` does beside naming causes: the answer where none fits, how it came to it, following a log, a report to
-//! send, the user's own causes.
+//! What `qnnscope diagnose` does besides naming causes: the answer when none fits, how it was reached,
+//! following a log, a report to send, the user's own causes.
 
 #![cfg(target_os = "linux")]
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-/// A failure in words that no rule knows.
+/// A failure worded in a way that no rule knows.
 const STRANGE: &str = "qnn-net-run pid:1\n\
     \x20   0.2ms [  INFO ]  <I> QnnBackend_create done successfully. backend = 0xe04711f8\n\
     \x20   0.5ms [ ERROR ] The frobnicator of tensor x is misaligned, giving up with error 1004\n";
@@ -42,7 +42,7 @@ fn a_failure_without_a_known_cause_still_gets_an_answer() {
     fits(&document);
     assert_eq!(document["unexplained"]["first"]["line"], 3);
     assert_eq!(document["unexplained"]["who"], "qnn-net-run");
-    // A log whose cause is known needs none.
+    // A log whose cause is known has nothing unexplained.
     let known = Qnnscope::without_runtime()
         .arg("diagnose")
         .arg(repo("tests/data/run-logs/op-3110-rank6-htp-error.log"))
@@ -54,7 +54,7 @@ fn a_failure_without_a_known_cause_still_gets_an_answer() {
 #[test]
 fn the_nearest_case_is_named_where_no_rule_fits() {
     let dir = tempfile::tempdir().unwrap();
-    // States what a public thread stated, in other words and without a message that a rule knows.
+    // States what a public thread stated, but in other words and without any message that a rule knows.
     let log = "E acme_npu: qnn wrapper could not create the op\nE acme_npu: qnn wrapper gave up, error 1002\n\
                E acme_npu: qnn graph failed\n";
     let log = log_of(dir.path(), log);
@@ -129,7 +129,7 @@ fn the_users_causes_are_added_and_take_precedence() {
     assert!(failed.stderr.contains("causes.toml, line 4"), "{}", failed.stderr);
     let refused = start().arg("explain").arg("1002").finish().expect(2);
     assert!(refused.stderr.contains("causes.toml, line 4"), "{}", refused.stderr);
-    // What is not about causes goes on, and says so.
+    // Commands that have nothing to do with causes still work, and say so.
     let listed = start().arg("sessions").finish().expect(0);
     assert!(listed.stderr.contains("line 4") && listed.stderr.contains("not used"), "{}", listed.stderr);
 }
@@ -211,7 +211,7 @@ fn a_report_is_shown_first_and_holds_nothing_of_its_owner() {
     let zip = dir.path().join("report.zip");
     let start =
         || Qnnscope::without_runtime().env("USER", "annabell").arg("diagnose").arg(&log).arg("--bundle").arg(&zip);
-    // Nobody was asked: a script must not take the report for written.
+    // Nobody was asked, so a script must not assume that the report was written.
     let asked = start().finish().expect(2);
     assert!(
         asked.stderr.contains("qnnscope-report/log.txt: ") && asked.stderr.contains("was not written"),
@@ -233,7 +233,7 @@ fn a_report_is_shown_first_and_holds_nothing_of_its_owner() {
             assert!(text.contains("Request feature arch with value 81 unsupported"), "{text}");
         }
     }
-    // Our own report may be replaced, another file not.
+    // Our own report may be replaced, but no other file.
     start().flags("--yes").finish().expect(0);
     std::fs::write(&zip, "my photos").unwrap();
     let refused = start().flags("--yes").finish().expect(2);

@@ -1,5 +1,6 @@
-//! How well diagnosis does on all kept logs, and on what it rests: each log is also tried without the signals that only logs of
-//! its own thread, or of its own project, support. Prints the figures of `docs/diagnosis.md`; with `UPDATE_DOCS=1` writes them.
+//! How well diagnosis does on all kept logs, and what that rests on: each log is also tried without the
+//! signals that only logs of its own thread, or of its own project, support. Prints the figures of
+//! `docs/diagnosis.md`; with `UPDATE_DOCS=1`, writes them.
 
 #![cfg(target_os = "linux")]
 
@@ -25,7 +26,7 @@ fn diagnose(known: &Known, ignored: &[(&str, usize)]) -> Diagnosis {
 }
 
 fn is_right(diagnosis: &Diagnosis, known: &Known) -> bool {
-    // What makes a run slow or is only worth a remark is no false alarm about its failure.
+    // A cause of slowness, or one that is only worth a remark, is not a false alarm about the failure.
     match diagnosis.causes.first() {
         None => is_healthy(known) || known.none_is_right,
         Some(first) => known.right.iter().any(|id| id == first.id || first.cause().aliases.contains(id)),
@@ -36,7 +37,7 @@ fn is_healthy(known: &Known) -> bool {
     known.right.is_empty() && !known.none_is_right
 }
 
-/// Signals of right first causes, with the groups whose logs show them.
+/// Signals behind right first causes, with the groups whose logs show them.
 fn supports(logs: &[(&str, Vec<Known>)], group: fn(&Known) -> &String) -> BTreeMap<Signal, BTreeSet<String>> {
     let mut supports: BTreeMap<Signal, BTreeSet<String>> = BTreeMap::new();
     for known in logs.iter().flat_map(|set| &set.1) {
@@ -50,7 +51,7 @@ fn supports(logs: &[(&str, Vec<Known>)], group: fn(&Known) -> &String) -> BTreeM
     supports
 }
 
-/// Right answers if signals that only the log's own group supports are left out.
+/// Right answers when signals that only the log's own group supports are left out.
 fn without_own(logs: &[Known], supports: &BTreeMap<Signal, BTreeSet<String>>, group: fn(&Known) -> &String) -> usize {
     let mut right = 0;
     for known in logs {
@@ -116,7 +117,7 @@ fn the_figures_of_the_documentation_are_those_of_the_kept_logs() {
     )
     .unwrap();
     println!("{table}\nwrong:\n{}", wrong.join("\n"));
-    // A failure without a founded cause is never left without an answer, and a healthy log is not talked about.
+    // A failure without a well-founded cause always gets an answer, and a healthy log gets no remarks.
     let (mut mute, mut talked) = (Vec::new(), Vec::new());
     for known in sets.iter().flat_map(|set| &set.1) {
         let diagnosis = diagnose(known, &[]);
@@ -149,11 +150,13 @@ fn the_figures_of_the_documentation_are_those_of_the_kept_logs() {
     }
 }
 
-/// A failure whose log is a healthy log word for word.
+/// Number of failures whose logs are word for word those of a healthy run.
 const SILENT_FAILURES: usize = 1;
-/// Healthy logs with error lines of their own, which are quoted with the note that no known failure fits.
+/// Number of healthy logs with error lines of their own, which are quoted with the note that no known failure
+/// fits.
 const TALKED: usize = 105;
-/// Per cent of failures that stay right without the signals that only their own thread supports. Raise it when it rises.
+/// Percentage of failures that stay right without the signals that only their own thread supports. Raise it
+/// when the figure rises.
 const FLOOR_THREAD: usize = 87;
-/// The same without those of their own project.
+/// The same without the signals of their own project.
 const FLOOR_PROJECT: usize = 80;

@@ -1,4 +1,4 @@
-//! `qnnscope doctor`: with nothing, with broken parts, and with devices.
+//! `qnnscope doctor`: with nothing installed, with broken parts, and with devices.
 
 #![cfg(target_os = "linux")]
 
@@ -11,13 +11,13 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where no adb server is; without adb none is started there.
+/// An address without an adb server; without adb, none is started there.
 const NO_SERVER: &str = "127.0.0.1:1";
 
 struct Told(Value);
 
 impl Told {
-    /// The document, which fits its schema and names every item once.
+    /// The document, which matches its schema and names every item once.
     #[track_caller]
     fn of(done: Done, code: i32) -> Self {
         let document = done.expect(code).json();
@@ -57,7 +57,7 @@ fn script(path: &Path, text: &str) {
     std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
 }
 
-/// A program that needs a library which is gone.
+/// A program that needs a library which does not exist.
 fn program_lacking(path: &Path, library: &str) {
     let dir = tempfile::tempdir().unwrap();
     let build = |arguments: &[&str], code: &str, out: &Path| {
@@ -75,7 +75,7 @@ fn doctor(call: Qnnscope) -> Done {
     call.args(["doctor", "--json"]).finish()
 }
 
-/// Without adb anywhere.
+/// Makes sure that no adb is found anywhere.
 fn lonely(call: Qnnscope) -> Qnnscope {
     call.env("PATH", "/no/such/folder")
         .args(["--adb-server", NO_SERVER])
@@ -102,7 +102,7 @@ fn this_machine_alone_is_enough() {
     told.is("runtime", "cpu", "ok", &["loads"]);
     told.is("runtime", "htp", "ok", &["loads"]);
     assert!(told.0["backends_here"].as_array().unwrap().contains(&"cpu".into()));
-    // Asked for a device, a machine that could run is no help.
+    // If a device was requested, it does not help that this machine could run.
     let told = Told::of(doctor(lonely(Qnnscope::on(&runtime_247())).args(["--device", "no-such"])), 1);
     told.is("adb", "asked", "problem", &["no-such"]);
 }
@@ -110,7 +110,7 @@ fn this_machine_alone_is_enough() {
 #[test]
 fn libraries_that_do_not_load_say_why() {
     let folder = tempfile::tempdir().unwrap();
-    // Without the C++ runtime beside it, and with a library that is cut short.
+    // Without the C++ runtime beside it, and with a truncated library.
     std::fs::copy(runtime_247().join("libQnnCpu.so"), folder.path().join("libQnnCpu.so")).unwrap();
     std::fs::copy(runtime_247().join("libQnnSystem.so"), folder.path().join("libQnnSystem.so")).unwrap();
     let whole = std::fs::read(runtime_247().join("libQnnGpu.so")).unwrap();
@@ -124,7 +124,7 @@ fn libraries_that_do_not_load_say_why() {
 #[test]
 fn a_backend_that_loads_and_makes_no_device_does_not_run_here() {
     let folder = tempfile::tempdir().unwrap();
-    // Words of a real one whose DSP does not answer.
+    // A line from a real log in which the DSP does not answer.
     let line = "<E> DspTransport.openSession qnn_open failed, 0x80000406, prio 100";
     let status = Command::new("cc")
         .args(["-shared", "-fPIC", "-O1", "-DDEVICE_CODE=14001"])
@@ -152,7 +152,7 @@ fn variables_are_looked_at() {
         .env("ANDROID_NDK_ROOT", "/no/such/ndk")
         .env("ADB_SERVER_SOCKET", "tcp:x:y:z")
         .env("ANDROID_SERIAL", "");
-    // A backend loads, so nothing of it stands in the way.
+    // A backend loads, so nothing about it is a problem.
     let told = Told::of(doctor(call), 0);
     assert!(!told.0.to_string().contains("\"problem\""), "{}", told.0);
     told.is("sdk", "sdk", "warning", &["QNN_SDK_ROOT names /no/such/sdk"]);
@@ -179,7 +179,7 @@ fn tools_are_started_with_a_limit_and_what_they_lack_is_named() {
     script(&bin.join("qnn-profile-viewer"), "sleep 300 & sleep 300");
     program_lacking(&bin.join("qnn-context-binary-generator"), "libc++.so.99");
     std::fs::write(bin.join("qnn-model-lib-generator"), "no program").unwrap();
-    // What the tools need, and no adb.
+    // Everything the tools need, except adb.
     let path = tempfile::tempdir().unwrap();
     for name in ["sh", "sleep", "touch", "python3"] {
         let found = ["/usr/bin", "/bin", "/usr/local/bin"].map(|dir| Path::new(dir).join(name));
@@ -253,7 +253,7 @@ fn a_rooted_phone_and_a_board_are_looked_at() {
     told.is("adb", &serial, "problem", &["unauthorized", "Allow USB debugging"]);
 
     let board = Bench::new(Snapshot::Qcs6490Linux);
-    // The board runs on this machine's processor, and says so.
+    // The board has this machine's processor, and reports it.
     let target = if std::env::consts::ARCH == "x86_64" { "x86_64-linux-clang" } else { "aarch64-oe-linux-gcc11.2" };
     board.sdk.replace(&format!("bin/{target}/qnn-net-run"), b"#!/bin/sh\n");
     let told = Told::of(doctor(board.on_device()), 0);
@@ -261,7 +261,7 @@ fn a_rooted_phone_and_a_board_are_looked_at() {
     told.is(&section, "dsp-arch", "ok", &["Hexagon v68"]);
     told.is(&section, "remoteproc", "ok", &["running"]);
     told.is(&section, "access", "ok", &["the shell is root"]);
-    // Tools for it are gone: nothing can run there, whatever this machine can.
+    // The tools for it are gone: nothing can run there, whatever this machine can do.
     std::fs::remove_dir_all(board.sdk.root().join("bin")).unwrap();
     let told = Told::of(doctor(board.on_device()), 1);
     told.is(&section, "net-run", "problem", &["QNN_SDK_ROOT"]);

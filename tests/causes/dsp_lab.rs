@@ -1,5 +1,6 @@
-//! The way to the DSP on the vendor's own libraries, with everything that can go wrong on it: each failure is made, and the
-//! cause that was behind it has to come first. What was made is written down here before any of it is run.
+//! The way to the DSP on the vendor's own libraries, with everything that can go wrong on it: each failure is
+//! provoked, and its cause has to come first. The expected causes were written down here before any case was
+//! run.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
@@ -19,12 +20,12 @@ fn diagnose(log: &str) -> Diagnosis {
     diagnoser.finish()
 }
 
-/// What is said of a log: its causes in order.
+/// The causes named for a log, in order.
 fn causes(diagnosis: &Diagnosis) -> Vec<String> {
     diagnosis.causes.iter().map(|finding| format!("{} {:.2}", finding.id, finding.confidence)).collect()
 }
 
-/// What is to be done about the first cause is not named for each system.
+/// Whether the first cause lacks steps for either system.
 fn is_without_steps(diagnosis: &mut Diagnosis) -> bool {
     [Platform::Android, Platform::Linux].into_iter().any(|platform| {
         diagnosis.set_platform(platform);
@@ -37,8 +38,8 @@ fn is_without_advice(cause: &Value) -> bool {
     cause["fix"].as_str().is_none_or(str::is_empty) || cause["steps"].as_array().is_none_or(Vec::is_empty)
 }
 
-/// Makes each case, and says which did not come out as they should: `(name, right first causes, case)`. With a board, what is
-/// to be seen there of the case is checked by the program.
+/// Runs each case, and returns those that did not come out as they should: `(name, right first causes,
+/// case)`. With a board, the program also checks what can be seen there.
 fn wrong(lab: &Lab, board: Option<&Board<'_>>, cases: &[(&str, &[&str], Case<'_>)]) -> Vec<String> {
     let mut wrong = Vec::new();
     for (name, right, case) in cases {
@@ -63,7 +64,7 @@ fn wrong(lab: &Lab, board: Option<&Board<'_>>, cases: &[(&str, &[&str], Case<'_>
     wrong
 }
 
-/// What is wrong with the program's answer on a board that shows the cause, and on one with which nothing is wrong.
+/// What is wrong with the program's answer on a board that shows the cause, and on one with nothing wrong.
 fn unconfirmed(board: &Board<'_>, log: &str, cause: &str, shown: Shown, model: Option<&Path>) -> Option<String> {
     let confirmed = |document: &Value| {
         let causes = document["causes"].as_array().unwrap();
@@ -77,7 +78,7 @@ fn unconfirmed(board: &Board<'_>, log: &str, cause: &str, shown: Shown, model: O
     if first["id"] != cause || first["confirmed"] != true || is_without_advice(first) {
         return Some(format!("{}: not {cause}, confirmed, with advice: {document:#}", board.soc_id()));
     }
-    // Once of the three is enough for what does not hang on the part.
+    // Where the part does not matter, once is enough for all three.
     if board.soc_id() != "557" {
         return None;
     }
@@ -94,7 +95,7 @@ fn fails(fails: &str) -> Case<'_> {
     Case { fails, ..Case::default() }
 }
 
-/// What goes wrong before the DSP is asked for anything, on three parts.
+/// Failures before anything is requested from the DSP, on three parts.
 #[track_caller]
 fn no_way_on_three_parts(wheel: &str) {
     let lab = Lab::new(wheel);
@@ -133,7 +134,7 @@ fn no_way_on_three_parts(wheel: &str) {
             ("no word on the part", &["soc-unknown-to-sdk"], other_part("")),
             ("a part without HTP", &["dsp-arch-not-htp", "soc-unknown-to-sdk"], other_part("356")),
         ];
-        // They say the same whatever part it is not: once on a board, once on a phone.
+        // The result is the same whatever the other part is: once on a board, once on a phone.
         if soc_id != "557" {
             wrongs.extend(wrong(&lab, Some(&board), &parts));
         }
@@ -151,7 +152,8 @@ fn no_way_to_the_dsp_on_the_newer_release() {
     no_way_on_three_parts(V251);
 }
 
-/// What goes wrong on the way to a session, with the number of the release's command that asks the skel for its build id.
+/// Failures on the way to a session, with the number of the release's command that asks the skel for its
+/// build id.
 fn rows_of_the_session(build_id_call: &'static str) -> Vec<(&'static str, &'static [&'static str], Case<'static>)> {
     vec![
         ("a healthy board", &[], fails("")),
@@ -184,7 +186,7 @@ fn rows_of_the_session(build_id_call: &'static str) -> Vec<(&'static str, &'stat
     ]
 }
 
-/// The rows that end while the device is made, on three parts.
+/// The rows that fail during device creation, on three parts.
 #[track_caller]
 fn sessions_fail_on_three_parts(wheel: &str, build_id_call: &'static str) {
     let lab = Lab::new(wheel);
@@ -257,7 +259,8 @@ fn healthy_boards_have_nothing_that_is_wrong_and_graphs_fail_as_they_were_made_t
         ],
     ));
 
-    // What no line tells shows in the exit status: a call that never answers, until somebody ends the program, and a crash.
+    // What no line reports shows in the exit status: a call that never returns, until somebody kills the
+    // program, and a crash.
     let ended = |what| {
         let (log, status) = lab.ended(&on(binary(3), what));
         let ran = log.matches("graphExecute: ok 0").count();
@@ -279,8 +282,8 @@ fn healthy_boards_have_nothing_that_is_wrong_and_graphs_fail_as_they_were_made_t
     releases_exchange_binaries(&lab, dir.path(), &saved);
 }
 
-/// What the board's accelerator waits for, and that it becomes slower: its own events and times, in a session of the same
-/// binary, are what the rules read.
+/// What the board's accelerator waits for, and that it gets slower. The rules read its own events and times,
+/// put into a session of the same binary.
 fn waits_and_slowness_become_findings(lab: &Lab, saved: &Path) {
     let (shown, told) = on_board(lab, saved, 2, [20_000, 7_000, 3_000], None);
     for (name, us) in [
@@ -305,7 +308,8 @@ fn waits_and_slowness_become_findings(lab: &Lab, saved: &Path) {
     }
 }
 
-/// What `show` says of a session of a saved context whose times and events are the board's, and these by name.
+/// The output of `show` for a session of a saved context with the board's times and events, and these events
+/// by name.
 fn on_board(
     lab: &Lab,
     saved: &Path,
@@ -328,7 +332,7 @@ fn on_board(
     let session = dir.path().join("s.jsonl");
     let flags = format!("-b htp --soc-model 69 -n {count} --warmup 0 --headless --record {}", session.display());
     Qnnscope::on(&runtime_247()).arg("run").arg(saved).flags(&flags).finish().expect(0);
-    // The figures of the simulator give way to those of the board.
+    // The simulator's figures are replaced with those of the board.
     let text = std::fs::read_to_string(&session).unwrap().replace("\"simulated\":true", "\"simulated\":false");
     let (mut made, mut first_us) = (0, None);
     let board = text.lines().map(|line| {
@@ -342,7 +346,7 @@ fn on_board(
             for index in 0..inferences["latency_ns"].as_array().unwrap().len() {
                 let us = of("QNN (execute) time", made).expect("the board tells it");
                 inferences["latency_ns"][index] = ((us * 1000.0) as u64).into();
-                // One after the other, as the board made them.
+                // One after the other, as the board ran them.
                 let start = *first_us.get_or_insert(inferences["start_us"][index].as_u64().unwrap());
                 inferences["start_us"][index] = start.into();
                 first_us = Some(start + *us as u64 + 1);
@@ -356,7 +360,7 @@ fn on_board(
     (Qnnscope::without_runtime().arg("show").arg(&session).finish().expect(0).text(), told)
 }
 
-/// A context binary of x86 on the board and the other way round, and of a part with more VTCM.
+/// A context binary for x86 on the board and the other way round, and one for a part with more VTCM.
 fn binaries_are_exchanged(lab: &Lab, dir: &Path, saved: &Path) {
     let model = model_library(dir, "odd_graph.c", &[]);
     let compiled = |flags: &str, name: &str| {
@@ -414,7 +418,7 @@ fn the_newer_release_speaks_of_the_same_failures() {
     ));
 }
 
-/// What goes wrong between the session and the last inference, on three parts: each compiles the model for itself.
+/// Failures between the session and the last inference, on three parts: each compiles the model for itself.
 #[track_caller]
 fn graphs_fail_on_three_parts(wheel: &str) {
     let lab = Lab::new(wheel);
@@ -435,7 +439,7 @@ fn graphs_fail_on_three_parts(wheel: &str) {
         std::fs::write(&cut, &bytes[..bytes.len() / 2]).unwrap();
         let model = |what| on(Work::Model(1, None), what);
         let binary = |what| on(Work::Binary(&saved, 3), what);
-        // The newer release maps a buffer on parts of v75 and newer while it makes the device.
+        // The newer release maps a buffer during device creation on parts from v75 on.
         let unmapped = ["cdsp-address-space-exhausted", "mem-register-failed", "session-leak-reinit"];
         let unmapped = if wheel == V251 && soc_id != "498" { &unmapped[..] } else { &unmapped[..2] };
         let of_float: &[&str] = if soc_id == "498" { &["float-unsupported-on-arch"] } else { &["input-count"] };

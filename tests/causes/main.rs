@@ -1,4 +1,4 @@
-//! What is the matter and why: checks before a run, causes of failures in logs, the doctor.
+//! What is wrong, and why: checks before a run, causes of failures in logs, the doctor.
 
 #![allow(clippy::pedantic, clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! Conversions by the real libraries: what is made is run again, and compared with what it was made of.
+//! Conversions by the real libraries: the result is run again, and compared with its source.
 
 #![cfg(target_os = "linux")]
 
@@ -30,7 +30,7 @@ fn a_whole_model_becomes_one_dlc_with_a_map_of_its_names_and_the_same_outputs() 
     assert_eq!((&document["schema"], &document["whole"]), (&"qnnscope.convert/1".into(), &true.into()));
     assert_eq!(document["partitions"], 1);
     assert!(document["files"][0]["bytes"].as_u64().unwrap() > 1000 && out.exists());
-    // The same float arithmetic in another order.
+    // The same float arithmetic, in another order.
     let output = &document["accuracy"]["outputs"][0];
     assert!(output["max_abs_error"].as_f64().unwrap() < 1e-4, "{document}");
     let map = names(&dir.path().join("whole.names.json"));
@@ -38,7 +38,7 @@ fn a_whole_model_becomes_one_dlc_with_a_map_of_its_names_and_the_same_outputs() 
     let nodes = map["nodes"].as_array().unwrap();
     let conv = nodes.iter().find(|node| node["node"] == "conv1").unwrap();
     assert_eq!(conv["qnn_ops"][0]["type"], "Conv2d", "{conv}");
-    // QNN reads the result, and its ops are those of the map.
+    // QNN reads the result, and its ops match the map.
     let inspected = call().arg("inspect").arg(&out).arg("--json").finish().expect(0).json();
     let ops: Vec<&str> =
         inspected["graphs"][0]["ops"].as_array().unwrap().iter().map(|op| op["name"].as_str().unwrap()).collect();
@@ -47,7 +47,7 @@ fn a_whole_model_becomes_one_dlc_with_a_map_of_its_names_and_the_same_outputs() 
             assert!(ops.contains(&op["name"].as_str().unwrap()), "{op} is not in {ops:?}");
         }
     }
-    // From now on every row has its node: what is read, what is checked, what is run.
+    // From here on every row has its node: when reading, checking and running.
     let nodes_of = |rows: &Value| -> BTreeMap<String, Value> {
         let rows = rows.as_array().unwrap().iter();
         rows.map(|row| (row["name"].as_str().unwrap().to_owned(), row["source_node"].clone())).collect()
@@ -70,13 +70,13 @@ fn a_whole_model_becomes_one_dlc_with_a_map_of_its_names_and_the_same_outputs() 
     }
     let text = call().arg("inspect").arg(&out).finish().expect(0).text();
     assert!(text.contains("; node of the source") && text.contains("; conv1"), "{text}");
-    // And so it is with what is made of the result.
+    // The same holds for anything made from the result.
     let binary = dir.path().join("other.bin");
     convert(&out, &binary, "--soc-model 57").expect(0);
     let run =
         call().run_json(&binary, "-b htp --soc-model 57 -n 2 --warmup 0 --profiling-iterations 2").expect(0).json();
     assert_eq!(nodes_of(&run["runs"][0]["ops"])[op], "conv1", "{}", run["runs"][0]["ops"]);
-    // Nothing is overwritten unasked.
+    // Nothing is overwritten without being asked for.
     let again = convert(&onnx_model("whole.onnx"), &out, "--soc-model 57").expect(2);
     assert!(again.stderr.contains("exists; --force overwrites it"), "{}", again.stderr);
 }
@@ -88,7 +88,7 @@ fn a_split_model_becomes_a_dlc_for_each_partition_and_the_rest_is_named() {
     let document = convert(&onnx_model("split.onnx"), &out, "--soc-model 57 --verify --verify-inputs 4 --json");
     let document = document.expect(0).json();
     fits(&schema::read("convert.schema.json"), &document);
-    // No file is the model; each is compared with what the source computes at its borders.
+    // No single file is the whole model; each is compared with what the source computes at its boundaries.
     assert!(document["accuracy"].is_null() && document["not_verified"].is_null(), "{document}");
     let verified = document["verified"].as_array().unwrap();
     let outputs: Vec<&str> =
@@ -102,7 +102,7 @@ fn a_split_model_becomes_a_dlc_for_each_partition_and_the_rest_is_named() {
     let steps: Vec<&str> =
         document["steps"].as_array().unwrap().iter().map(|row| row["step"].as_str().unwrap()).collect();
     assert!(steps.contains(&"loading the libraries") && steps.contains(&"running source and result"), "{steps:?}");
-    // A row of a partition's file knows its node, too: all share one map.
+    // A row of a partition's file has its node too: all files share one map.
     let second = call().arg("inspect").arg(dir.path().join("split-1.dlc")).arg("--json").finish().expect(0).json();
     let ops = second["graphs"][0]["ops"].as_array().unwrap();
     assert!(ops.iter().any(|op| op["source_node"] == "conv3" && op["name"] != "conv3"), "{ops:?}");
@@ -138,17 +138,18 @@ fn an_epcontext_model_runs_and_keeps_what_qnn_does_not_take() {
     let placed = run["runs"][0]["placement"].as_array().unwrap();
     let of = |provider: &str| placed.iter().filter(|row| row["provider"] == provider).count();
     assert_eq!((of("qnn"), of("cpu")), (2, 1), "{placed:?}");
-    // The ops inside of the compiled nodes are those of the source's.
+    // The ops inside the compiled nodes are those of the source.
     let rows = run["runs"][0]["ops"].as_array().unwrap();
     let nodes: Vec<&str> = rows.iter().filter_map(|row| row["source_node"].as_str()).collect();
     assert!(nodes.contains(&"conv1") && nodes.contains(&"hardmax_mid"), "{rows:?}");
-    // HTP runs in the simulator here, which is said; and the map has the numbers that it gave its ops.
+    // HTP runs in the simulator here, and the document says so; the map has the numbers that HTP gave its
+    // ops.
     let verified = &document["verified"][0];
     assert_eq!((&verified["backend"], &verified["simulated"]), (&"htp".into(), &true.into()), "{document}");
     let map = names(&dir.path().join("split_ctx.names.json"));
     let numbered = map["nodes"].as_array().unwrap().iter().flat_map(|node| node["qnn_ops"].as_array().unwrap());
     assert!(numbered.clone().count() > 5 && numbered.clone().any(|op| op["htp_op"].is_u64()), "{map}");
-    // Embedded, the one file is all there is.
+    // When embedded, the result is a single file.
     let alone = dir.path().join("alone");
     std::fs::create_dir(&alone).unwrap();
     let out = alone.join("e.onnx");
@@ -184,7 +185,7 @@ fn what_cannot_be_converted_says_what_can() {
     assert!(dir.path().join("x.dlc").exists());
 }
 
-/// An SDK of scripts that say what the real converters said, with their exit statuses.
+/// An SDK of scripts that print what the real converters printed, with their exit statuses.
 fn fake_sdk(dir: &Path) -> PathBuf {
     use std::os::unix::fs::PermissionsExt;
     let root = dir.join("sdk");
@@ -232,7 +233,7 @@ fn the_sdks_converters_keep_their_log_and_failures_are_looked_up() {
     let said = done.expect(1).stderr;
     assert!(said.contains("Node hardmax_mid") && said.contains("op-unsupported"), "{said}");
     assert!(dir.path().join("b.log").exists(), "the log stays");
-    // What tutorials write, and what the option is really called.
+    // What tutorials write, and what the option is actually called.
     let flags = ["--sdk-arg", "--target_device", "--sdk-arg", "hexagon"];
     let (_, done) = with("whole.onnx", "c.dlc", &flags);
     let said = done.expect(1).stderr;
@@ -249,7 +250,7 @@ fn the_sdks_converters_keep_their_log_and_failures_are_looked_up() {
 fn what_the_sdk_makes_is_compared_with_its_source() {
     let dir = tempfile::tempdir().unwrap();
     let sdk = fake_sdk(dir.path());
-    // What its programs would make, made by the libraries that they drive, too.
+    // What the SDK's programs would produce, produced by the libraries that they drive.
     let (dlc, binary) = (dir.path().join("made.dlc"), dir.path().join("made.bin"));
     convert(&onnx_model("whole.onnx"), &dlc, "--soc-model 57").expect(0);
     convert(&dlc, &binary, "--soc-model 57").expect(0);
@@ -281,7 +282,7 @@ fn what_the_sdk_makes_is_compared_with_its_source() {
     for said in ["libQnnHtp.so --model", "libQnnModelDlc.so --dlc_path", "made.dlc", "--config_file htp.json"] {
         assert!(told.contains(said), "{said}: {told}");
     }
-    // A result that computes something else is seen.
+    // A result that computes something else is detected.
     script("qairt-converter", format!("cp {} \"$4\"", demo_int8().display()));
     let other = with(&onnx_model("whole.onnx"), "c.dlc", "").json();
     let sqnr_db = other["verified"][0]["accuracy"]["sqnr_db"].as_f64();
@@ -314,7 +315,7 @@ fn a_conversion_that_fails_leaves_its_log_and_says_where() {
     );
     let log = std::fs::read_to_string(dir.path().join("m.log")).unwrap();
     assert!(!log.is_empty() && !dir.path().join("m.dlc").exists());
-    // One that succeeds keeps it where that is asked for.
+    // One that succeeds keeps the log if that was requested.
     let log = dir.path().join("kept.log");
     let flags = format!("--soc-model 57 --log {}", log.display());
     convert(&onnx_model("whole.onnx"), &dir.path().join("whole.dlc"), &flags).expect(0);

@@ -1,4 +1,5 @@
-//! The Parquet dataset, read by DuckDB: the questions of docs/dataset.md have answers, and they are those of the result documents.
+//! The Parquet dataset, read by DuckDB: the questions of docs/dataset.md have answers, and these agree with
+//! the result documents.
 
 #![cfg(target_os = "linux")]
 
@@ -8,9 +9,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Rows that DuckDB answers with, as objects.
+/// DuckDB's answer, as one object per row.
 fn ask(folder: &Path, sql: &str) -> Vec<Value> {
-    // As JSON already: Python would want more packages for moments.
+    // Already as JSON: for timestamps, Python would need more packages.
     const SCRIPT: &str = "
 import duckdb, sys
 sql = sys.stdin.read().strip().rstrip(';')
@@ -104,7 +105,8 @@ fn duckdb_answers_the_questions_of_the_docs() {
         let columns: BTreeSet<String> = row.as_object().unwrap().keys().cloned().collect();
         assert_eq!(columns, documented(table), "{table} is as documented");
     }
-    // By nearest rank, as results have it: a median between the two in the middle is another figure where there are few.
+    // By nearest rank, as in results: with few samples, a median between the middle two would be another
+    // figure.
     let clean = "SELECT run, count(*) AS n, list_sort(list(latency_us))[(count(*) + 1) // 2] AS p50 FROM 'dataset/inferences/**/*.parquet' \
                  JOIN 'dataset/runs/**/*.parquet' USING (session, run) WHERE phase = 'clean' AND launches = 2 \
                  GROUP BY run ORDER BY run";
@@ -177,7 +179,7 @@ fn what_is_missing_or_broken_is_mended_and_nothing_is_written_elsewhere() {
         }
     }
     assert!(export().expect(0).text().contains("1 already in it"));
-    // A link of somebody else's: the file it leads to is not ours to write.
+    // A foreign link: the file it points to is not ours to write.
     let other = home.path().join("other");
     std::fs::write(&other, "theirs").unwrap();
     std::fs::remove_file(&whole[0]).unwrap();
@@ -206,7 +208,7 @@ fn whatever_show_takes_can_be_added() {
     };
     assert!(export(&files).starts_with("4 sessions added"));
     assert!(export(&files).contains("0 sessions added") && export(&files).contains("4 already in it"));
-    // A copy that was written later is the same file.
+    // A copy that was written later counts as the same file.
     let copy = home.path().join("copy.json");
     std::fs::write(&copy, std::fs::read(&files[1]).unwrap()).unwrap();
     assert!(export(&[copy]).contains("1 already in it"));

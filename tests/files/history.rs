@@ -1,4 +1,5 @@
-//! The history end to end: runs that are kept, found again, shown, marked, exported, removed; and what a killed run leaves.
+//! The history end to end: runs are kept, found again, shown, marked, exported and removed; and what a killed
+//! run leaves behind.
 
 #![cfg(target_os = "linux")]
 
@@ -7,7 +8,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// A data folder that several calls share.
+/// A data folder shared by several calls.
 struct Lab {
     data: tempfile::TempDir,
 }
@@ -78,10 +79,10 @@ fn runs_are_kept_and_shown_as_they_were_printed() {
     assert!(text.contains("== cpu on local") && text.contains("== htp on local"), "{text}");
     let table = lab.ask("sessions").expect(0).text();
     assert!(table.lines().count() == 4 && table.contains("qnnscope-demo-int8.dlc (simulated)"), "{table}");
-    // Sessions of the history are files like others.
+    // Sessions in the history can be used like any other file.
     let compared = lab.ask("compare --json @last#cpu @last~1").expect(0).json();
     assert_eq!(compared["columns"].as_array().unwrap().len(), 2);
-    // So are the documents that runs print.
+    // So can the documents that runs print.
     let saved = lab.data.path().join("second.json");
     std::fs::write(&saved, serde_json::to_vec(&second).unwrap()).unwrap();
     let shown = lab.call().args(["show", "--json"]).arg(&saved).finish().expect(0);
@@ -120,7 +121,7 @@ fn sessions_are_filtered_marked_and_found_after_the_index_is_lost() {
     assert_eq!(lab.sessions("--tag v2").len(), 0);
     assert_eq!(lab.sessions("--text DRIVER").iter().map(id).collect::<Vec<_>>(), [ids[2]]);
     assert!(lab.ask("sessions rename last reference").expect(2).stderr.contains("already has the name `reference`"));
-    // Words by which sessions are picked otherwise, and what no list could show.
+    // Words that select sessions in other ways, and a name too long for any list.
     for name in ["last", "last~1", "@mine", "x#htp", "20261122", ids[0], &"n".repeat(101)] {
         let refused = lab.call().args(["sessions", "rename", "last", name]).finish().expect(2);
         assert!(refused.stderr.contains("a session cannot have the name"), "{}", refused.stderr);
@@ -139,7 +140,7 @@ fn sessions_are_filtered_marked_and_found_after_the_index_is_lost() {
         }
         assert_eq!(lab.sessions(""), before, "made anew from the files");
     }
-    // A file of marks that was damaged is the user's all the same.
+    // A damaged file of marks is still the user's.
     let marks = lab.folder().join(format!("{}.json", ids[2]));
     let whole = std::fs::read(&marks).unwrap();
     std::fs::write(&marks, &whole[..whole.len() / 2]).unwrap();
@@ -194,7 +195,7 @@ fn what_is_kept_has_limits_and_can_be_switched_off() {
     std::fs::write(&config, "[history]\nmax_session = 2\n").unwrap();
     let done = lab.run(&demo_float(), "-b cpu -n 1").expect(0);
     assert!(done.stderr.contains("the history does not keep this session") && done.stderr.contains("max_session"));
-    // A folder that cannot be written is no reason not to run.
+    // A folder that cannot be written to does not prevent a run.
     std::fs::remove_file(&config).unwrap();
     std::fs::remove_dir_all(lab.folder()).unwrap();
     std::fs::write(lab.folder(), "a file").unwrap();
@@ -249,7 +250,7 @@ fn runs_at_once_keep_a_session_each_and_a_full_disk_is_no_failure() {
     assert_eq!((listed.len(), lab.files().len()), (4, 4));
     assert!(listed.iter().all(|session| session["state"] == "whole"), "{listed:#?}");
 
-    // 20 blocks of 1,024 bytes: the session does not fit, the index is there already and is not touched before.
+    // 20 blocks of 1,024 bytes: the session does not fit; the index exists already and is not touched before.
     let script = format!("ulimit -f 20; exec \"$0\" run \"$1\" {flags} --log-level debug --profiling detailed");
     let script = script.replace("--profiling off", "");
     let output = std::process::Command::new("bash")
@@ -275,7 +276,8 @@ fn the_historys_runs_of_the_same_thing_count_as_launches() {
     for _ in 0..3 {
         lab.run(&demo_float(), flags).expect(0);
     }
-    // Another model, other settings, and the run itself as a document: none of them is one more launch.
+    // Another model, other settings, and the run itself as a document: none of these counts as one more
+    // launch.
     lab.run(&demo_int8(), flags).expect(0);
     lab.run(&demo_float(), "-b cpu -n 60 --launches 2 --seed 2").expect(0);
     let mine = lab.data.path().join("mine.json");
@@ -293,7 +295,7 @@ fn the_historys_runs_of_the_same_thing_count_as_launches() {
     let with = compared("--history");
     assert_eq!((launches(&with, 0), launches(&with, 1)), (8, 4), "{with}");
     assert!(with[0]["notes"].to_string().contains("with 3 of the history's runs"), "{with}");
-    // What is the same thing twice is left alone.
+    // If both sides are the same thing, they are left alone.
     let twice = lab.ask("compare --json --history @last @last~5").expect(0).json()["columns"].clone();
     assert!(twice[0]["notes"].to_string().contains("the history is not used"), "{twice}");
     assert_eq!((launches(&twice, 0), launches(&twice, 1)), (2, 2));

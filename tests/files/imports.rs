@@ -1,4 +1,5 @@
-//! Other tools' files, through the program: what they hold is compared, what they lack is absent, and what is damaged is told.
+//! Other tools' files, through the program: what they contain is compared, what they lack is absent, and
+//! damage is reported.
 
 #![cfg(target_os = "linux")]
 
@@ -42,12 +43,12 @@ fn a_cloud_job_an_apps_trace_and_a_run_of_this_machine_stand_side_by_side() {
     let drivers: Vec<&str> =
         document["columns"].as_array().unwrap().iter().map(|column| column["driver"].as_str().unwrap()).collect();
     assert_eq!(drivers, ["imported", "imported", "imported", "imported", "runner"]);
-    // The first of the listed inferences is the first one, the others are the rest.
+    // The first of the listed inferences is the first inference; the others are the rest.
     assert_eq!(cell(&document, "first_inference_us", 0), 2100.0);
     assert_eq!(number(&cell(&document, "p50_us", 0)).round(), 1240.0, "of 1300, 1240, 1234, 1260");
     assert_eq!(cell(&document, "memory_peak_bytes", 0), 52_428_800.0);
     assert_eq!(cell(&document, "load_us", 0), 900_000.0);
-    // Nothing says when its inferences began, so there is no throughput; nothing is said of energy anywhere.
+    // Nothing records when its inferences began, so there is no throughput; and nothing mentions energy.
     assert_eq!((cell(&document, "throughput_ips", 0), cell(&document, "energy_mj", 1)), (Value::Null, Value::Null));
     assert!(number(&cell(&document, "throughput_ips", 1)) > 0.0);
     assert_eq!(document["recommendation"], Value::Null, "other tools' figures choose no backend");
@@ -89,7 +90,7 @@ fn partitions_of_onnx_runtime_are_runs_of_their_own() {
     let document = compared(&[&data("ort-htp_qnn.log"), &data("ort-htp.csv")]);
     let columns = document["columns"].as_array().unwrap();
     assert_eq!(columns.len(), 4, "two partitions in each file");
-    // The CSV has the backend's times only, and they are within those of the host.
+    // The CSV has only the backend's times, and they are within those of the host.
     for (log, csv) in [(0, 2), (1, 3)] {
         let (host, backend) =
             (number(&cell(&document, "first_inference_us", log)), number(&cell(&document, "first_inference_us", csv)));
@@ -104,7 +105,8 @@ fn cycles_of_an_etdump_stay_cycles() {
     let layers = document["layers"].as_array().unwrap();
     let names: Vec<&str> = layers.iter().map(|layer| layer["name"].as_str().unwrap()).collect();
     assert!(names.iter().any(|name| name.starts_with("aten_relu_default")), "{names:?}");
-    // Every layer is a share of the inference; as nanoseconds or milliseconds the cycles would be something else.
+    // Every layer is a share of the inference; taken as nanoseconds or milliseconds, the cycles would add up
+    // to something else.
     let sum: f64 = layers.iter().filter_map(|layer| layer["cells"][0]["time_us"].as_f64()).sum();
     let mean = number(&cell(&document, "p50_us", 0));
     assert!((sum / mean - 1.0).abs() < 0.2, "{sum} {mean}");
@@ -127,7 +129,7 @@ fn every_kind_is_known_and_says_what_it_lacks() {
         ("perf-precisions.yaml", "unknown", 2),
         ("qhas.json", "htp", 1),
     ] {
-        // Beside a file that is known to be right, so that there are two columns.
+        // Beside a file that is known to be good, so that there are two columns.
         let document = compared(&[&data(name), &data("ai-hub-v1.7.json")]);
         let columns = document["columns"].as_array().unwrap();
         assert_eq!(columns.len(), runs + 1, "{name}");
@@ -152,7 +154,7 @@ fn what_is_damaged_is_told_with_its_reason() {
         assert_eq!(done.code(), 2, "{name}: {}", done.stderr);
         assert!(done.stderr.contains(part) && done.stderr.contains("looks like"), "{name}: {}", done.stderr);
     }
-    // A log that still grows, and a profile whose program crashed, are used as far as they go.
+    // A log that is still growing, and a profile whose program crashed, are used as far as they go.
     for (name, cut, part) in
         [("htp-2op-q8-20inf-detailed.log", 0, "incomplete chunk"), ("ort-profile-cpu.json", 700, "truncated")]
     {

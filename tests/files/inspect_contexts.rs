@@ -1,5 +1,6 @@
-//! QNN context binaries inside of other models: found, taken out, and run. EPContext models come from the real ONNX Runtime, compiled
-//! `.tflite` and `.pte` files are written by hand around a binary that HTP compiled just now.
+//! QNN context binaries inside other models: found, extracted, and run. EPContext models come from the real
+//! ONNX Runtime; compiled `.tflite` and `.pte` files are written by hand around a binary that HTP has just
+//! compiled.
 
 #![cfg(target_os = "linux")]
 
@@ -43,7 +44,7 @@ fn binaries_come_out_as_they_went_in_and_run() {
         assert_eq!(std::fs::read(out.join(file)).unwrap(), binary, "{name}");
         let types = document["graphs"][0]["op_types"].as_array().unwrap();
         assert!(types.iter().any(|total| total["type"] == op_type), "{types:?}");
-        // An older binary may be replaced, a file of somebody else may not.
+        // An older binary may be replaced, a foreign file may not.
         inspected(&path, &format!("--extract {}", out.display()));
         std::fs::write(out.join(file), "mine").unwrap();
         let said = refused(&path, &format!("--extract {}", out.display()));
@@ -61,11 +62,11 @@ fn binaries_come_out_as_they_went_in_and_run() {
             let checked = on().arg("check").arg(&taken).flags("--soc SM8650").finish();
             assert_eq!(checked.code(), 0, "{}{}", checked.text(), checked.stderr);
         }
-        // What goes beyond the file is no binary.
+        // Anything that extends beyond the file is not a binary.
         let said = refused(&written(dir.path(), "cut", &content[..content.len() - 1]), "");
         assert!(said.contains("damaged") || said.contains("should end"), "{name}: {said}");
     }
-    // The model itself is never written over.
+    // The model itself is never overwritten.
     let folder = dir.path().join("clash");
     std::fs::create_dir(&folder).unwrap();
     let path = written(&folder, "qnn_partition_0.bin", &compiled_tflite(&binary));
@@ -73,7 +74,8 @@ fn binaries_come_out_as_they_went_in_and_run() {
     assert!(said.contains("overwrite the model"), "{said}");
 }
 
-/// Runs a model once through ONNX Runtime with the QNN plug-in on the HTP simulator, which leaves an EPContext model behind.
+/// Runs a model once through ONNX Runtime with the QNN plug-in on the HTP simulator, which leaves an
+/// EPContext model behind.
 fn compile_with_ort(model: &Path, out: &Path, embed: u32) {
     let packages = onnx_packages("2.3.0");
     let output = Command::new("python3")
@@ -100,7 +102,7 @@ fn context_models_of_the_real_onnx_runtime() {
         let contexts = document["context_binaries"].as_array().unwrap();
         assert!(!contexts.is_empty());
         let partitions: usize = contexts.iter().map(|one| one["partitions"].as_array().unwrap().len()).sum();
-        // Hardmax stays on the processor and cuts the model in two.
+        // Hardmax stays on the CPU and splits the model in two.
         assert_eq!(partitions, 2, "{contexts:?}");
         for context in contexts {
             assert_eq!((&context["recognised"], &context["problem"]), (&json!(true), &Value::Null));

@@ -1,5 +1,6 @@
-//! `qnnscope inspect` of ONNX, TFLite and ExecuTorch models: no runtime needed. Figures of the models in `tests/data/onnx` were
-//! computed with the `onnx` package (shape inference, numpy) before this code read them.
+//! `qnnscope inspect` of ONNX, TFLite and ExecuTorch models: no runtime needed. The figures for the models in
+//! `tests/data/onnx` were computed with the `onnx` package (shape inference, numpy) before this code read
+//! them.
 
 #![cfg(target_os = "linux")]
 
@@ -67,7 +68,7 @@ fn inferred_shapes_are_those_that_onnx_runtime_gave() {
 fn pairs_of_quantisation_are_counted() {
     let document = inspected(&onnx_model("whole_a8w8.onnx"), "");
     assert_eq!(document["graphs"][0]["macs"], 15_925_568);
-    // conv1, conv2, conv3, gap, flatten, fc and softmax; weights of four, biases of four.
+    // conv1, conv2, conv3, gap, flatten, fc and softmax; four of them have weights, and four biases.
     let expected = json!({
         "compute_nodes": 7, "quantized_nodes": 7, "undecided_nodes": 0,
         "activations": {"uint8": 8}, "weights": {"int32": 4, "uint8": 4}, "float_islands": []
@@ -89,7 +90,7 @@ fn a_node_between_pairs_that_is_not_quantised_is_an_island() {
     let mut nodes = pair("in", "x", "a").to_vec();
     nodes.push(node("Relu", "quantised", &["a"], &["b"]));
     nodes.extend(pair("mid", "b", "c"));
-    // Two float nodes after each other, and one apart from them.
+    // Two float nodes in a row, and one apart from them.
     nodes.push(node("Exp", "first", &["c"], &["d"]));
     nodes.push(node("Log", "second", &["d"], &["e"]));
     nodes.extend(pair("end", "e", "f"));
@@ -142,7 +143,7 @@ fn graphs_inside_of_nodes_and_functions_are_counted() {
     );
     assert_eq!((&graph["parameters"], &node_of(&document, "choose")["macs"]), (&json!(2), &Value::Null));
     assert_eq!(document["functions"], json!([{"domain": "own", "name": "F", "nodes": 1}]));
-    // Graphs in graphs in graphs end somewhere.
+    // Nesting of graphs in graphs has a limit.
     let mut deep = graph_of_nothing();
     for _ in 0..200 {
         let mut holder = node("If", "n", &["c"], &["y"]);
@@ -201,7 +202,7 @@ fn data_beside_the_model_has_to_be_there() {
 #[test]
 fn two_gigabytes_take_flat_memory() {
     let dir = tempfile::tempdir().unwrap();
-    // 2 GB that take no room on the disk, beside the model and inside of it.
+    // 2 GB that take no room on disk, beside the model and inside it.
     let count: u64 = 500_000_000;
     let entries = [("location", "w.bin"), ("offset", "0")];
     let content =
@@ -211,7 +212,8 @@ fn two_gigabytes_take_flat_memory() {
     let done = limited(&beside);
     assert_eq!(done["graphs"][0]["parameter_bytes"], 4 * count);
 
-    // Protobuf ends at 2 GiB. Data last in the tensor, the tensor last in the graph, and that last in the model.
+    // Protobuf's limit is 2 GiB. The data comes last in the tensor, the tensor last in the graph, and the
+    // graph last in the model.
     let inside_bytes: u64 = 2_000_000_000;
     let opened = |field: u32, head: Vec<u8>, rest: u64| {
         [varint(u64::from(field) << 3 | 2), varint(head.len() as u64 + rest), head].concat()
@@ -227,7 +229,7 @@ fn two_gigabytes_take_flat_memory() {
     assert_eq!(done["graphs"][0]["constants"][0]["offset"], model.len());
 }
 
-/// Inspects with at most 400 MB of address space, most of which the program itself takes.
+/// Inspects with at most 400 MB of address space, most of which the program itself uses.
 fn limited(path: &Path) -> Value {
     let output = Command::new("sh")
         .args(["-c", "ulimit -v 400000; exec \"$0\" inspect \"$1\" --json"])
@@ -276,7 +278,7 @@ fn the_text_says_what_the_document_says() {
     ] {
         assert!(done.text().contains(words), "{words}: {}", done.text());
     }
-    // Names of somebody else give the terminal no commands.
+    // Foreign names cannot send commands to the terminal.
     let dir = tempfile::tempdir().unwrap();
     let odd =
         onnx(&graph(&[node("Relu", "evil\u{1b}[2J", &["x"], &["y"])], &[], &[value("x\u{9b}", 1, &[Ok(1)])], &[]));

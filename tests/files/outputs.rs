@@ -1,5 +1,5 @@
-//! What the program writes: never over what it reads or what is somebody else's, by one writer at a time, on the disk in the
-//! end, and a failure where it is lost.
+//! What the program writes: never over its own inputs or foreign files, by one writer at a time, synced to
+//! disk at the end, and a failure if it is lost.
 
 #![cfg(target_os = "linux")]
 
@@ -141,7 +141,7 @@ fn our_own_files_are_replaced_through_links_and_keep_their_permissions() {
         assert_eq!((real.mode() & 0o7777, real.len() > 0), (0o640, true), "{name}");
     }
     assert_ne!(read(inputs.at("s.real")).unwrap(), before);
-    // New files are as the umask has them.
+    // New files have the mode that the umask gives them.
     let made = inputs.at("o/Result_0/probabilities.raw").metadata().unwrap();
     assert_eq!(made.mode() & 0o777, inputs.at("in.raw").metadata().unwrap().mode() & 0o777);
 }
@@ -154,7 +154,7 @@ fn one_file_has_one_writer_at_a_time() {
         let one = inputs.at("one");
         let runner = first.runner();
         first.until("the file", || one.exists().then_some(()));
-        // The log is opened by the runner, after its model was read.
+        // The runner opens the log, after it has read its model.
         first.until("the lock", || std::fs::read_to_string("/proc/locks").unwrap().contains("FLOCK").then_some(runner));
         let id = one.metadata().unwrap().ino().to_string();
         first.until("its lock", || std::fs::read_to_string("/proc/locks").unwrap().contains(&id).then_some(()));
@@ -231,7 +231,7 @@ fn a_disk_that_fills_up_loses_nothing_in_silence() {
     let inputs = Inputs::new();
     let disk = inputs.at("disk");
     std::fs::create_dir(&disk).unwrap();
-    // Room for a bit of each, not for all of it.
+    // Room for a bit of each file, but not for all of it.
     let script = r#"mount -t tmpfs -o size=16k tmpfs disk && shift && exec "$@""#;
     for flags in ["--save-context disk/c", "--record disk/s", "--save-profile-log disk/p -n 500 --launches 1"] {
         let output = Command::new("unshare")
@@ -282,11 +282,11 @@ fn what_is_kept_is_on_the_disk() {
     let folder = inputs.folder.path().canonicalize().unwrap();
     let synced = |path: &Path| trace.contains(&format!("{}>", path.display()));
     for path in ["", "s", "p", "o", "o/Result_0"] {
-        // Joined with nothing, a folder would end in a slash.
+        // Joined with an empty path, a folder would end in a slash.
         let path = if path.is_empty() { folder.clone() } else { folder.join(path) };
         assert!(synced(&path), "{} is not synced:\n{trace}", path.display());
     }
-    // Those that are replaced whole are synced under the names that they had before.
+    // Files that are replaced whole are synced under their temporary names.
     let parts = trace.lines().filter(|line| line.contains("/.qnnscope-")).count();
     assert!(parts >= 4, "the context, two outputs and the mark of their folder:\n{trace}");
 }
@@ -322,7 +322,8 @@ fn temporary_folders_are_private_whatever_the_umask() {
     let (script, scratch) = (folder.path().join("open"), folder.path().join("tmp"));
     std::fs::create_dir(&scratch).unwrap();
     let text = format!("#!/bin/sh\numask 000\nexec {} \"$@\"\n", env!("CARGO_BIN_EXE_qnnscope"));
-    // A child writes the file: one that this process has open for writing cannot be run while another test forks.
+    // A child writes the file: while another test forks, a file that this process has open for writing cannot
+    // be executed.
     let written = std::process::Command::new("sh")
         .args(["-c", r#"printf '%s' "$1" > "$2" && chmod +x "$2""#, "sh", &text])
         .arg(&script)
@@ -350,7 +351,8 @@ fn temporary_folders_are_private_whatever_the_umask() {
     }
     let done = running.wait().expect(0);
     assert_eq!(std::fs::read_dir(&scratch).unwrap().count(), 0, "none is left");
-    // What the user asked for has the rights that the umask gives, which is the proof that it was in force.
+    // The file that the user requested has the mode that the umask gives, which proves that the umask was in
+    // force.
     let made = done.home().join("context").metadata().unwrap();
     assert_eq!(made.mode() & 0o777, 0o666);
 }

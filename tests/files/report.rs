@@ -52,7 +52,7 @@ fn plan(backend: Backend, model: &str) -> RunPlan {
     }
 }
 
-/// A session with two runs of `ops` layers, the first with hostile names; the second fails at its end.
+/// A session with two runs of `ops` layers; the first has hostile names, the second fails at its end.
 fn session(path: &Path, ops: u32) {
     let mut recorder = Recorder::create(path).unwrap();
     let mut seq = 0;
@@ -177,7 +177,8 @@ fn own_session() -> PathBuf {
     repo("tests/data/sessions/quiet-cpu-float.jsonl")
 }
 
-/// Tags of a page in order, with what follows them up to the next tag; fails on what a browser would have to guess.
+/// A page's tags in order, with what follows each up to the next tag; fails on anything a browser would have
+/// to guess.
 #[track_caller]
 fn tags(html: &str) -> Vec<String> {
     const VOID: [&str; 6] = ["meta", "input", "line", "rect", "polyline", "circle"];
@@ -195,7 +196,7 @@ fn tags(html: &str) -> Vec<String> {
         } else if !inside.ends_with('/') && !VOID.contains(&name.as_str()) {
             open.push(name.clone());
         }
-        // What is script or style is no markup.
+        // The content of scripts and styles is not markup.
         if !inside.starts_with('/') && ["script", "style"].contains(&name.as_str()) {
             let close = rest.find(&format!("</{name}>")).unwrap();
             rest = &rest[close..];
@@ -232,7 +233,7 @@ fn a_page_is_whole_small_and_nothing_in_it_runs_but_its_own_script() {
     }
     assert!(html.contains("&lt;script&gt;alert(1)&lt;/script&gt;") && !html.contains("<script>alert"));
     assert!(!html.contains("onerror=alert(1)>") && !html.contains("<b>One"));
-    // Nothing is fetched: the only addresses are those of hostile names, as text, and of the namespace.
+    // Nothing is fetched: the only addresses are those in hostile names, as text, and that of the namespace.
     for (at, _) in html.match_indices("http") {
         let text = &html[at..html.len().min(at + 24)];
         assert!(
@@ -242,9 +243,9 @@ fn a_page_is_whole_small_and_nothing_in_it_runs_but_its_own_script() {
             "{text}"
         );
     }
-    // The page reads the same in print and in the dark, as far as its styles say so.
+    // The page has styles for print and for dark mode.
     assert!(html.contains("prefers-color-scheme: dark") && html.contains("@media print"));
-    // 1,000 layers of each run, all there without a script.
+    // 1,000 layers of each run, all present without a script.
     assert!(html.contains("block142/conv999"));
 }
 
@@ -278,7 +279,7 @@ fn the_table_has_every_figure_and_no_formula() {
     assert!((p50 - 1249.5).abs() < 1.5, "{p50}");
     assert!(text.contains("\"'=HYPERLINK(\"\"http://evil.example\"\")\""), "{text}");
     for line in text.lines() {
-        // No cell begins with a sign, but numbers may.
+        // No cell begins with a sign, except that numbers may.
         for cell in line.split(',') {
             let is_number = cell.parse::<f64>().is_ok();
             assert!(is_number || !cell.trim_start_matches('"').starts_with(['=', '+', '-', '@']), "{line}");
@@ -314,8 +315,8 @@ fn a_trace_has_every_inference_in_its_place() {
 /// Start, end and name of a slice.
 type Slice<'a> = (f64, f64, &'a str);
 
-/// What Perfetto's importer of this format asks for: known phases, finite times, names of all processes and tracks, and slices
-/// of a track that lie within each other or apart.
+/// What Perfetto's importer of this format requires: known phases, finite times, names for all processes and
+/// tracks, and slices of a track that are nested or apart.
 #[track_caller]
 fn is_a_trace(trace: &Value) {
     let events = trace["traceEvents"].as_array().unwrap();
@@ -353,7 +354,7 @@ fn is_a_trace(trace: &Value) {
         slices.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.total_cmp(&a.1)));
         let mut open: Vec<(f64, &str)> = Vec::new();
         for (start, end, name) in slices {
-            // Sums of parts may be off by a nanosecond.
+            // Sums of parts may be off by one nanosecond.
             while open.last().is_some_and(|(until, _)| *until <= start + 1e-3) {
                 open.pop();
             }
@@ -380,7 +381,7 @@ fn a_trace_is_one_for_its_readers() {
     is_a_trace(&trace);
 }
 
-/// What the browser says of a page; `how` is what it is to do with it.
+/// What the browser reports about a page; `how` tells it what to do.
 fn browser(page: &Path, how: &[&str]) -> String {
     let profile = tempfile::tempdir().unwrap();
     let mut command = Command::new("chromium");
@@ -395,7 +396,7 @@ fn browser(page: &Path, how: &[&str]) -> String {
     });
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{said}");
-    // Its own words are of buses and graphics that are not here; those of the page have this mark.
+    // Its own messages are about buses and graphics that do not exist here; those of the page have this mark.
     said.lines().filter(|line| line.contains(":CONSOLE")).map(|line| line.to_owned() + "\n").collect()
 }
 
@@ -422,7 +423,7 @@ fn a_browser_has_nothing_to_say_about_a_page() {
         let dark = if name == "large" { "--blink-settings=preferredColorScheme=0" } else { "--hide-scrollbars" };
         assert_eq!(browser(&page, &[&how, dark]), "", "{name}");
         let made = std::fs::read(how.split_once('=').unwrap().1).unwrap();
-        // A page on which nothing is drawn is far smaller.
+        // A page on which nothing is drawn would be far smaller.
         assert!(made.len() > 20_000, "{name}: {} bytes", made.len());
     }
 }
@@ -511,7 +512,7 @@ fn other_tools_files_have_reports_too() {
     {
         assert!(html.contains(part), "{part}");
     }
-    // A trace of what has no ops at all is a refusal for no format but pictures.
+    // A trace without any ops is refused only by the picture formats.
     let trace = repo("tests/data/imports/op-trace.json");
     let html = written(&[&trace], &dir.path().join("t.html"), "");
     assert!(html.contains("relu_a") && html.contains("the file has no layer times"), "{html}");
@@ -526,7 +527,7 @@ fn files_are_written_where_they_may_be() {
     let own = own_session();
     for name in ["r.html", "r.md", "r.csv", "r.svg", "r.png", "r.trace.json", "r.hlog"] {
         for _ in 0..2 {
-            // The second one takes the place of the first one, which is ours.
+            // The second report replaces the first one, which is ours.
             report(&[&own], &dir.path().join(name), "").expect(0);
         }
     }
@@ -545,7 +546,7 @@ fn files_are_written_where_they_may_be() {
     assert_eq!(done.code(), 2);
     assert!(done.stderr.contains("neither a session nor a known file"), "{}", done.stderr);
     assert!(!dir.path().join("x.html").exists());
-    // A result document has figures, and not what reports are made of.
+    // A result document has figures, but not what reports are made from.
     let result = dir.path().join("result.json");
     std::fs::write(&result, Qnnscope::without_runtime().args(["show", "--json"]).arg(&own).finish().expect(0).text())
         .unwrap();

@@ -1,4 +1,4 @@
-//! The published schemas fit what the program prints, and refuse what it never prints.
+//! The published schemas match what the program prints, and reject what it never prints.
 
 #![cfg(target_os = "linux")]
 
@@ -41,7 +41,7 @@ fn results_fit_their_schema() {
     );
 }
 
-/// Documents of the ways of measuring, which are absent from a plain run's.
+/// Documents of the measurement modes, whose parts a plain run's document lacks.
 fn documents_of_modes() -> [Value; 2] {
     let run = |flags: &str| Qnnscope::on(&runtime_247()).run_json(&demo_int8(), flags).expect(0).json();
     [
@@ -63,7 +63,7 @@ fn ways_of_measuring_fit_the_schema_and_their_objects_are_closed() {
     keys_are_fixed(&RESULT, &sweep);
 }
 
-/// The document with the value at a JSON pointer replaced, or removed with `None`.
+/// The document with the value at a JSON pointer replaced, or removed if `None`.
 fn changed(document: &Value, pointer: &str, value: Option<Value>) -> Value {
     let mut copy = document.clone();
     let (parent, key) = pointer.rsplit_once('/').unwrap();
@@ -77,7 +77,7 @@ fn changed(document: &Value, pointer: &str, value: Option<Value>) -> Value {
     copy
 }
 
-/// Every object of a document, as JSON pointers.
+/// Every object in a document, as JSON pointers.
 fn objects(value: &Value, at: &str, found: &mut Vec<String>) {
     match value {
         Value::Object(map) => {
@@ -85,7 +85,7 @@ fn objects(value: &Value, at: &str, found: &mut Vec<String>) {
             map.iter().for_each(|(key, value)| objects(value, &format!("{at}/{key}"), found));
         }
         Value::Array(rows) => {
-            // The first and the last row stand for all.
+            // The first and the last row represent all.
             let ends = [rows.first().map(|row| (0, row)), rows.last().map(|row| (rows.len() - 1, row))];
             ends.into_iter().flatten().for_each(|(i, row)| objects(row, &format!("{at}/{i}"), found));
         }
@@ -93,7 +93,7 @@ fn objects(value: &Value, at: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Places whose keys are free: op parameters, and the maps by stage and by backend.
+/// Places whose keys are arbitrary: op parameters, and the maps by stage and by backend.
 fn is_free(pointer: &str) -> bool {
     pointer.contains("/params")
         || pointer.ends_with("/clocks_mhz")
@@ -102,7 +102,7 @@ fn is_free(pointer: &str) -> bool {
         || pointer.ends_with("/stage_rss_delta_bytes")
 }
 
-/// No object may lack a key or have one more.
+/// Checks that no object may lack a key or have an extra one.
 fn keys_are_fixed(validator: &Validator, document: &Value) {
     let mut places = Vec::new();
     objects(document, "", &mut places);
@@ -250,7 +250,7 @@ fn every_property_is_described_and_every_object_closed() {
     }
 }
 
-/// The schema itself and that of every property, wherever it stands.
+/// The schema itself and that of every property, at whatever depth.
 fn every_schema<'a>(schema: &'a Value, at: &str, found: &mut Vec<(String, &'a Value)>) {
     if let Value::Object(map) = schema {
         for (key, value) in map {

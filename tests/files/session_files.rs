@@ -1,4 +1,5 @@
-//! Session files as bytes: compressed or not, cut anywhere, damaged, long; opened by their digest or record by record.
+//! Session files as bytes: compressed or not, truncated anywhere, damaged, long; opened by their digest or
+//! record by record.
 
 use qnnscope::event::{
     Budget, CounterInfo, CounterSample, Driver, Event, InferenceBatch, LogLevel, LogLine, LogSource, Metric,
@@ -10,7 +11,8 @@ use qnnscope::session::{Playlist, Recorder, SessionReader, read_any};
 use qnnscope::store::Store;
 use std::path::{Path, PathBuf};
 
-/// A session of one run: `launches` fresh processes, each with clean inferences and as many detailed ones of `ops` ops.
+/// A session with one run of `launches` fresh processes, each with clean inferences and as many detailed ones
+/// of `ops` ops.
 fn records(launches: u32, inferences: u64, ops: usize) -> Vec<Record> {
     let mut out: Vec<Record> = Vec::new();
     let mut t_us = 1_000_000;
@@ -132,7 +134,7 @@ fn a_compressed_session_has_the_same_records_as_a_plain_one() {
     let packed = written(dir.path(), "s.jsonl.zst", &records, None);
     assert_eq!(read(&plain), (records.clone(), false));
     assert_eq!(read(&packed), (records, false));
-    // What it is, is told by its first bytes and not by its name.
+    // The format is determined by the first bytes, not by the name.
     let renamed = dir.path().join("renamed");
     std::fs::copy(&packed, &renamed).unwrap();
     assert!(!read(&renamed).1);
@@ -145,7 +147,8 @@ fn a_compressed_session_is_readable_after_a_kill_at_any_byte() {
     let all = records(1, 20, 4);
     let path = dir.path().join("s.zst");
     let mut recorder = Recorder::create(&path).unwrap();
-    // What was flushed is there, whatever happens: the bytes are looked at while the recorder is still open.
+    // Everything flushed is in the file, whatever happens later: the bytes are examined while the recorder is
+    // still open.
     let mut flushed = Vec::new();
     for (at, record) in all.iter().enumerate() {
         recorder.write(record).unwrap();
@@ -174,7 +177,7 @@ fn a_compressed_session_is_readable_after_a_kill_at_any_byte() {
         assert!(found >= sure, "cut at {length}: {found} of {sure} flushed records");
         assert!(found == 0 || reader.is_truncated(), "cut at {length}");
     }
-    // The stage in which it was cut is told.
+    // The stage in which it was cut off is reported.
     std::fs::write(&cut, &bytes[..flushed.last().unwrap().0]).unwrap();
     let opened = read_any(&cut).unwrap().unwrap();
     assert_eq!(opened.notes, ["was cut off and is used as far as it goes: in stage execute of the run on htp"]);
@@ -199,7 +202,7 @@ fn a_digest_says_what_the_stream_says() {
         assert_eq!(document(&read_any(&without).unwrap().unwrap().store), document(&store));
         assert_eq!(read(&with), (records, false), "readers of the stream skip it");
 
-        // A later launch goes on from a digest as from the stream.
+        // A later launch continues from a digest just as from the stream.
         let next = Event::LaunchStarted { index: launches, of: launches + 1, reason: None };
         let next = Record { seq: 0, t_us: store.now_us() + 1, run: Some(RunId(0)), event: next };
         let (mut a, mut b) = (store, opened.store);
@@ -224,7 +227,7 @@ fn a_digest_that_is_damaged_or_of_another_session_is_left_out() {
         let mut bytes = bytes.clone();
         bytes[at] ^= 0x55;
         std::fs::write(&changed, &bytes).unwrap();
-        // Either it is noticed, and the stream is read instead, or nothing that is shown has changed.
+        // Either the change is noticed, and the stream is read instead, or nothing that is shown has changed.
         if let Ok(Some(opened)) = read_any(&changed) {
             assert_eq!(opened.store.records(), records.len() as u64, "byte {at} changed");
         }
@@ -251,14 +254,14 @@ fn damage_in_the_middle_is_told_with_its_place() {
     }
 }
 
-/// The bound of the format: 40 bytes per inference and 3 bytes per op time, for a model of 150 ops.
+/// The limit of the format: 40 bytes per inference and 3 bytes per op time, for a model of 150 ops.
 #[test]
 fn a_compressed_session_is_small() {
     let dir = tempfile::tempdir().unwrap();
     let (inferences, ops) = (2000, 150);
     let path = written(dir.path(), "s.zst", &records(1, inferences, ops), None);
     let bytes = std::fs::metadata(&path).unwrap().len();
-    // Each detailed inference stands beside a clean one.
+    // There is one detailed inference for each clean one.
     let limit = inferences * 2 * 40 + inferences * ops as u64 * 3;
     println!("{bytes} bytes of at most {limit}");
     assert!(bytes <= limit, "{bytes} bytes, at most {limit}");
@@ -287,7 +290,7 @@ fn several_sessions_open_as_one() {
         assert_eq!(run.clean.percentile_us(50.0), store.runs()[0].clean.percentile_us(50.0));
         assert_eq!(run.ops.inferences(), store.runs()[0].ops.inferences());
     }
-    // The host's counters go on: each run has its own part of them.
+    // The host's counters continue: each run has its own part of them.
     let readings = 2 * store.counters()[0].count();
     assert_eq!(folded.counters()[0].count(), readings);
     let missing = Playlist::new(vec![dir.path().join("none")]).unwrap().fold();

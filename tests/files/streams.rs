@@ -1,5 +1,5 @@
-//! Pipes and streams in the place of files: read once and as often as needed, never waited for without end, and a standard
-//! output that is not there.
+//! Pipes and streams in place of files: read once and as often as needed, never waited for indefinitely, and
+//! a standard output that is closed.
 
 #![cfg(target_os = "linux")]
 
@@ -13,7 +13,7 @@ fn session() -> PathBuf {
     repo("tests/data/sessions/quiet-cpu-float.jsonl")
 }
 
-/// A line of the shell, in which `$q` is the program, `$s` a session and `$b` another tool's file.
+/// A shell command line, in which `$q` is the program, `$s` a session and `$b` another tool's file.
 fn shell(line: &str) -> Done {
     Qnnscope::program(Path::new("/bin/bash"))
         .args(["--norc", "-c", line])
@@ -83,12 +83,12 @@ fn a_pipe_that_nobody_uses_holds_nothing_up() {
         ("tap --json=PIPE -- /bin/true".to_owned(), 1),
         (format!("diagnose --bundle PIPE --yes {}", session().display()), 1),
     ];
-    // Side by side: each waits for some seconds.
+    // In parallel, since each waits for some seconds.
     let calls: Vec<_> = asked
         .into_iter()
         .enumerate()
         .map(|(number, (flags, code))| {
-            // One each: else they would be each other's other end.
+            // A pipe for each, or they would be each other's other end.
             let flags = flags.replace("PIPE", pipe(folder.path(), &number.to_string()).to_str().unwrap());
             let begun = Instant::now();
             let call = Qnnscope::without_runtime().flags(&flags).within(Duration::from_secs(40)).start();
@@ -111,7 +111,7 @@ fn output_that_goes_nowhere_is_a_failure() {
         let done = shell(line).expect(1);
         assert!(done.stderr.contains("stdout") && done.stderr.contains("closed"), "{line}: {}", done.stderr);
     }
-    // Nobody wants it: that is something else.
+    // If nobody reads the output, that is not an error.
     for line in ["$q show --json $s > /dev/null", "$q show --json $s 1<> /dev/null", "$q show $s | head -1"] {
         shell(line).expect(0);
     }

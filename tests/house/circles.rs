@@ -1,29 +1,30 @@
-//! Modules that import each other in a circle: none of them can be read, tested or moved without the others.
+//! Modules that import each other in a circle: none of them can be understood, tested or moved without the
+//! others.
 //!
-//! A module and those within it are one thing and may use each other. Comments and tests do not count.
+//! A module and those inside it count as one and may use each other. Comments and tests do not count.
 
 use crate::shape::{packages, root, rust_files};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Folders that still have circles within them. Take one out when its last circle is gone.
+/// Folders that still have circles in them. Remove one when its last circle is gone.
 const KNOWN: [&str; 2] = ["crates/qnnscope-qnn/src/api", "crates/qnnscope-qnn/src/tap"];
 
-/// A path in pieces: `crate::a::b` without its `crate`.
+/// A path, split into names: `crate::a::b` without its `crate`.
 type Names = Vec<String>;
 
 fn names(path: &str) -> Names {
     path.split("::").filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-/// What a file says without comments and without the tests at its end.
+/// The code of a file, without comments and without the tests at its end.
 fn code(file: &Path) -> String {
     let text = std::fs::read_to_string(file).unwrap();
     let lines = text.lines().take_while(|line| *line != "mod tests {").filter(|line| !line.trim().starts_with("//"));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The paths of `a::{b, c::{d, e}}`.
+/// The paths that `a::{b, c::{d, e}}` stands for.
 fn expanded(tree: &str) -> Vec<String> {
     let Some((before, rest)) = tree.split_once('{') else {
         return vec![tree.split_whitespace().next().unwrap_or_default().to_owned()];
@@ -38,14 +39,14 @@ fn expanded(tree: &str) -> Vec<String> {
     parts.flat_map(|part| expanded(&format!("{}{part}", before.trim()))).collect()
 }
 
-/// A module: what it imports or names, and what it hands on from elsewhere by another path.
+/// A module: what it imports or names, and what it re-exports under another path.
 #[derive(Default)]
 struct Module {
     paths: Vec<Names>,
     reexports: BTreeMap<String, Names>,
 }
 
-/// The path from the crate's root of one that is written in `module`.
+/// The path from the crate's root of a path written in `module`.
 fn absolute(module: &Names, path: &str) -> Names {
     let path = names(path);
     match path[0].as_str() {
@@ -78,7 +79,7 @@ impl Module {
                 let Some(line) = lines.next() else { break };
                 tree.push_str(line.trim());
             }
-            // A line of a text may begin like that, too.
+            // A line of a text may begin like this too.
             let is_import = |c: char| c.is_alphanumeric() || "_:{}, *".contains(c);
             let Some(tree) = tree.strip_suffix(';').filter(|tree| tree.chars().all(is_import)) else { continue };
             for path in expanded(tree) {
@@ -96,7 +97,7 @@ impl Module {
     }
 }
 
-/// The module where the thing with this path is, behind all that hands it on.
+/// The module that defines the thing at this path, behind all re-exports.
 fn home(modules: &BTreeMap<Names, Module>, path: &[String], handed_on: usize) -> Option<Names> {
     let length = (1..=path.len()).rev().find(|length| modules.contains_key(&path[..*length]))?;
     let (module, rest) = path.split_at(length);
@@ -105,7 +106,7 @@ fn home(modules: &BTreeMap<Names, Module>, path: &[String], handed_on: usize) ->
     elsewhere.and_then(|other| home(modules, other, handed_on + 1)).or_else(|| Some(module.to_vec()))
 }
 
-/// The modules of a package by their paths.
+/// The modules of a package, by path.
 fn modules(source: &Path) -> BTreeMap<Names, Module> {
     let mut modules = BTreeMap::new();
     for file in rust_files(source) {
@@ -121,7 +122,7 @@ fn modules(source: &Path) -> BTreeMap<Names, Module> {
     modules
 }
 
-/// What each module uses of others, but for those that it is in and those within it.
+/// What each module uses of the others, except for the modules around it and inside it.
 fn uses(modules: &BTreeMap<Names, Module>) -> BTreeMap<Names, BTreeSet<Names>> {
     let of = |(name, module): (&Names, &Module)| {
         let used = module.paths.iter().filter_map(|path| home(modules, path, 0));
@@ -131,7 +132,7 @@ fn uses(modules: &BTreeMap<Names, Module>) -> BTreeMap<Names, BTreeSet<Names>> {
     modules.iter().map(of).collect()
 }
 
-/// The groups of modules that come back to themselves, each with what its modules use of each other.
+/// The groups of modules that lead back to themselves, each with what its modules use of one another.
 fn circles(uses: &BTreeMap<Names, BTreeSet<Names>>) -> Vec<Vec<(&Names, Vec<&Names>)>> {
     let reached = |from: &Names| {
         let mut seen: BTreeSet<&Names> = BTreeSet::new();
@@ -157,7 +158,7 @@ fn circles(uses: &BTreeMap<Names, BTreeSet<Names>>) -> Vec<Vec<(&Names, Vec<&Nam
     circles
 }
 
-/// A circle in a few lines.
+/// A circle, described in a few lines.
 fn told(circle: &[(&Names, Vec<&Names>)]) -> String {
     let row = |(module, used): &(&Names, Vec<&Names>)| {
         let used: Vec<String> = used.iter().map(|other| other.join("::")).collect();
@@ -199,7 +200,7 @@ fn a_circle_is_seen_through_reexports_and_without_comments() {
     let inner = ("a::inner", "use crate::b::Part;");
     assert_eq!(of(&[handing_on, inner, ("b", "use crate::a::Thing;")]), ["    a::inner uses b\n    b uses a::inner"]);
     assert_eq!(of(&[handing_on, inner, ("b", "fn f() { super::a::Thing::new() }")]).len(), 1);
-    // Within one module, and without a way back.
+    // Within one module, and one way only.
     assert_eq!(of(&[("a", "use inner::Thing;"), ("a::inner", "use super::Other;")]), [""; 0]);
     assert_eq!(of(&[handing_on, inner, ("b", "use std::fmt;")]), [""; 0]);
 }

@@ -1,5 +1,5 @@
-//! Licences and sources of all dependencies against `deny.toml`, without cargo-deny, which looks closer (`./deny.sh`) and is not
-//! installed everywhere.
+//! Checks licences and sources of all dependencies against `deny.toml` without cargo-deny, which checks more
+//! closely (`./deny.sh`) but is not installed everywhere.
 
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ fn texts<'a>(rules: &'a toml::Table, table: &str, key: &str) -> BTreeSet<&'a str
     rules[table][key].as_array().unwrap().iter().map(|text| text.as_str().unwrap()).collect()
 }
 
-/// Licences that one crate alone may have besides.
+/// Additional licences allowed for a single crate.
 fn exceptions<'a>(rules: &'a toml::Table, name: &str) -> BTreeSet<&'a str> {
     let all = rules["licenses"]["exceptions"].as_array().unwrap();
     let own = all.iter().filter(|exception| exception["crate"].as_str() == Some(name));
@@ -34,7 +34,7 @@ fn packages() -> Vec<Value> {
     document["packages"].as_array().unwrap().clone()
 }
 
-/// Whether an SPDX expression can be met with the allowed licences. Old manifests write `/` for `OR`.
+/// Whether the allowed licences satisfy an SPDX expression. Old manifests write `/` for `OR`.
 fn is_met(expression: &str, allowed: &BTreeSet<&str>) -> bool {
     let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
     let words: Vec<&str> = spaced.split_whitespace().collect();

@@ -1,5 +1,5 @@
-//! The release script: the flags with which it builds, and that it finds a path which they missed. Cargo is a stand-in, since
-//! a release build takes minutes.
+//! The release script: the flags it builds with, and that it finds a path that these have missed. Cargo is
+//! replaced with a stand-in, since a release build takes minutes.
 
 #![cfg(target_os = "linux")]
 
@@ -12,7 +12,8 @@ fn release(home: &Path, content: &str) -> Output {
     std::fs::create_dir_all(&programs).unwrap();
     let script = "#!/bin/sh\nmkdir -p \"$CARGO_TARGET_DIR/release/deps\"\n: > \"$CARGO_TARGET_DIR/release/deps/libqnnscope_tap.so\"\nprintf '%s\\n' \"$*\" \"$CARGO_ENCODED_RUSTFLAGS\" \
                   > \"$CARGO_TARGET_DIR/flags\"\nprintf 'ELF\\0%s\\0' \"$CONTENT\" > \"$CARGO_TARGET_DIR/release/qnnscope\"";
-    // A child writes it: a file that this process has open for writing cannot be run while another test starts a child.
+    // A child writes it: while another test starts a child, a file that this process has open for writing
+    // cannot be executed.
     let status = Command::new("sh")
         .args(["-c", r#"printf '%s\n' "$1" > "$2" && chmod +x "$2""#, "sh", script])
         .arg(programs.join("cargo"))

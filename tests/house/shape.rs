@@ -1,4 +1,4 @@
-//! The shape of the source tree: what the compiler does not refuse but a reader would stop at.
+//! The shape of the source tree: what the compiler accepts but a reader would stumble over.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -32,12 +32,12 @@ fn shown(path: &Path) -> String {
     path.strip_prefix(root()).unwrap().display().to_string()
 }
 
-/// Names that `mod name;` declares in a file, and the files that `#[path]` names.
+/// The modules that `mod name;` declares in a file, and the files that `#[path]` names.
 fn declared(file: &Path) -> Vec<PathBuf> {
     let text = std::fs::read_to_string(file).unwrap();
     let stem = file.file_stem().unwrap().to_str().unwrap();
     let folder = file.parent().unwrap();
-    // `a/b.rs` has its modules in `a/b/`, but `mod.rs`, `lib.rs` and `main.rs` beside them.
+    // The modules of `a/b.rs` are in `a/b/`, but those of `mod.rs`, `lib.rs` and `main.rs` are beside them.
     let home = if ["mod", "lib", "main"].contains(&stem) { folder.to_owned() } else { folder.join(stem) };
     let mut files = Vec::new();
     let mut named = None;
@@ -55,7 +55,7 @@ fn declared(file: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Files that can be reached from a crate's root by `mod`.
+/// Files reachable from a crate's root by `mod`.
 fn reached(entry: &Path, seen: &mut BTreeSet<PathBuf>) {
     if seen.insert(entry.to_owned()) {
         for file in declared(entry) {
@@ -99,7 +99,7 @@ fn one_package_has_unsafe_code_and_the_base_imports_nothing() {
             std::fs::read_to_string(package.join("Cargo.toml")).unwrap().parse::<toml::Table>().unwrap();
         let expected = if ["qnnscope-qnn", "qnnscope-tap"].contains(&name) { "deny" } else { "forbid" };
         assert_eq!(unsafe_lint(&manifest).as_deref(), Some(expected), "{name}");
-        // What only some systems have is below `target`.
+        // Dependencies of single systems are below `target`.
         let own: Vec<&str> = manifest
             .get("dependencies")
             .and_then(toml::Value::as_table)
@@ -116,7 +116,8 @@ fn one_package_has_unsafe_code_and_the_base_imports_nothing() {
     }
 }
 
-/// Which folders of `src` must not name which others. Drivers run models; what a failure means is known above them.
+/// Which folders of `src` must not refer to which others. Drivers run models; layers above them know what a
+/// failure means.
 const NOT_ABOVE: &[(&str, &[&str])] = &[
     ("backends", &["analysis", "app", "checks", "cli", "diagnosis", "doctor", "report", "run"]),
     ("devices", &["analysis", "app", "backends", "checks", "cli", "diagnosis", "doctor", "report", "run"]),

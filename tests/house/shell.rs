@@ -52,7 +52,7 @@ fn options_of_a_command_stand_under_no_heading_of_others() {
     let help = text(&qnnscope(&["--help"]));
     let commands =
         help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| line.starts_with("  "));
-    // Lines below the first of a description begin further right.
+    // Continuation lines of a description are indented further.
     let names = commands.filter_map(|line| line[2..].split(' ').next().filter(|name| !name.is_empty()));
     let mut seen = 0;
     for name in names.filter(|name| *name != "help") {

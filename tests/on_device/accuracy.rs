@@ -1,4 +1,5 @@
-//! `accuracy` and `ranges` on a device: the real adb server, the real libraries, the real program as the runner.
+//! `accuracy` and `ranges` on a device: the real adb server, the real libraries, the real program as the
+//! runner.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
@@ -12,7 +13,7 @@ fn on(bench: &Bench, flags: &str) -> Qnnscope {
     call(bench).within(Duration::from_secs(240)).within_folder(&repo("tests/data/accuracy")).flags(flags)
 }
 
-/// The test on the device, the reference with this machine's libraries.
+/// The test model on the device, the reference with this machine's libraries.
 fn compare(bench: &Bench, flags: &str) -> Qnnscope {
     on(bench, "accuracy --json --reference-runtime").arg(runtime_247()).flags(flags)
 }
@@ -24,7 +25,7 @@ fn here(flags: &str) -> Qnnscope {
         .flags(flags)
 }
 
-/// What a layer has against its reference, and what its op has alone.
+/// Each layer's difference from its reference, and the part that its op causes by itself.
 fn figures(document: &Value) -> Vec<[Value; 4]> {
     let keys = ["test", "mse", "own_sqnr_db", "cosine"];
     document["layers"].as_array().unwrap().iter().map(|row| keys.map(|key| row[key].clone())).collect()
@@ -41,7 +42,7 @@ fn a_device_computes_the_tensors_that_this_machine_computes() {
         let local = here(&format!("accuracy --json {flags}")).finish().expect(1).json();
         schema::fits(&schema::read("accuracy.schema.json"), &there);
         assert_eq!(figures(&there), figures(&local), "{flags}");
-        // Constants are read there, too.
+        // Constants are read on the device too.
         assert_eq!(there["verdict"], local["verdict"]);
         assert_eq!(there["first_diverging"]["cause"], local["first_diverging"]["cause"]);
         assert_eq!(

@@ -1,4 +1,5 @@
-//! Confirming checks: failed runs on a device with one fault each, and logs that are checked on a device afterwards.
+//! Confirming checks: failed runs on a device with one fault each, and logs that are checked on a device
+//! afterwards.
 
 #![cfg(target_os = "linux")]
 
@@ -13,10 +14,11 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Build of the real libraries that the fake SDK has for the processor.
+/// Build id of the real libraries that the fake SDK has for this machine's processor.
 const BUILD: &str = "v2.47.0.260601114230";
 
-/// What QNN says when the DSP does not get its skel, from the log's first error to the last (public threads).
+/// What QNN prints when the DSP cannot load its skel, from the log's first error to the last (from public
+/// threads).
 const NO_SKEL: &str = "   0.1ms [ ERROR ]  <E> DspTransport.openSession qnn_open failed, 0x80000406, prio 100
    0.2ms [ ERROR ]  <E> IDspTransport: Unable to load lib 0x80000406
    0.2ms [ ERROR ]  <E> DspTransport failed,cannot open session, error 0x00000009
@@ -35,7 +37,8 @@ const ARCH_REFUSED: &str = "   0.1ms [ ERROR ]  <E> Request feature arch with va
    0.1ms [ ERROR ]  <E> Failed to register context to device and backend
    0.1ms [ ERROR ]  <E> Failed to create context from binary with err 0x138d";
 
-/// Puts a tool into the SDK that does `fault` in the run's folder and fails as the real one does, in its words.
+/// Puts a tool into the SDK that causes `fault` in the run's folder and fails like the real one, with its
+/// messages.
 fn failing_tool(bench: &Bench, fault: &str, log: &str, end: &str, status: u8) {
     let text = format!(
         "#!/system/bin/sh\necho \"qnn-net-run pid:$$\"\n{fault}\ncat <<'END'\n{log}\nEND\necho '{end}' >&2\nexit {status}\n"
@@ -43,7 +46,7 @@ fn failing_tool(bench: &Bench, fault: &str, log: &str, end: &str, status: u8) {
     bench.sdk.replace("bin/aarch64-android/qnn-net-run", text.as_bytes());
 }
 
-/// Stub, skel and compiler as they should be.
+/// Installs a valid stub, skel and compiler.
 fn sound_libraries(bench: &Bench, arch: u32) {
     let header = |bits: u8, machine: u8, flags: u8| {
         let mut header = vec![0; 64];
@@ -67,7 +70,7 @@ fn causes(run: &Recorded) -> Vec<Value> {
     run.result()["diagnosis"]["causes"].as_array().unwrap_or_else(|| panic!("{}", run.done.stderr)).clone()
 }
 
-/// The run failed, its first cause is this one and confirmed, and no other is.
+/// Checks that the run failed, that its first cause is this one and confirmed, and that no other cause is.
 #[track_caller]
 fn confirmed(run: &Recorded, id: &str, words: &[&str]) {
     assert_eq!(run.done.code(), 1, "{}", run.done.stderr);
@@ -104,7 +107,7 @@ fn each_fault_of_the_libraries_is_confirmed() {
     schema::fits(&schema::read("result.schema.json"), &missing.done.json());
     let at = |kind: &str| missing.events.iter().position(|event| event.get(kind).is_some()).unwrap();
     assert!(at("failed") < at("check_finished") && at("check_finished") < at("run_finished"));
-    // The session tells the same as the run did.
+    // The session shows the same as the run did.
     let mut store = Store::new();
     for record in SessionReader::open(&missing.session).unwrap() {
         store.apply(&record.unwrap());
@@ -124,7 +127,7 @@ fn each_fault_of_the_libraries_is_confirmed() {
         (&false.into(), false),
         "{all:#?}"
     );
-    // It moves behind any other; the log names none.
+    // It moves behind all the others; the log does not name it.
     assert!(all.last().unwrap()["id"] == "skel-not-found" && skel["confidence"].as_f64().unwrap() < 0.25, "{all:#?}");
 
     let skel = "lib/hexagon-v75/unsigned/libQnnHtpV75Skel.so";
@@ -154,7 +157,7 @@ fn permissions_and_the_state_of_the_dsp_are_confirmed() {
     bench.device.refuse("/dev/fastrpc-cdsp");
     let refused = run();
     confirmed(&refused, "fastrpc-permission-denied", &["this user may open none of them", "fastrpc-cdsp"]);
-    // People read the same.
+    // The text says the same.
     let text = bench.on_device().arg("run").arg(demo_int8()).flags("-b htp -n 3 --warmup 0 --headless").finish();
     assert!(text.text().contains("cause, confirmed: The user may not open the DSP"), "{}", text.text());
     assert!(text.text().contains("check: nodes confirms it: this user may open none"), "{}", text.text());
@@ -188,7 +191,7 @@ fn a_path_with_colons_is_confirmed_on_this_machine() {
     assert!(causes.iter().all(|cause| cause["id"] != "adsp-path-colon" || cause["confirmed"] != true), "{causes:#?}");
 }
 
-/// Every file of a tree with its size, mode and moments of change.
+/// Every file in a tree with its size, mode and times of change.
 fn tree(root: &Path) -> BTreeMap<String, (u64, u32, i64, i64)> {
     let mut all = BTreeMap::new();
     let mut waiting = vec![root.to_owned()];
@@ -224,7 +227,7 @@ fn a_log_is_checked_on_a_device_that_stays_as_it_is() {
     let wrong = document["causes"].as_array().unwrap().iter().find(|cause| cause["id"] == "skel-wrong-arch").unwrap();
     assert!(wrong["confirm"].to_string().contains("this DSP is v73, and only"), "{wrong:#}");
 
-    // Header and build id of a file that only the device has.
+    // Header and build id of a file that exists only on the device.
     let mut skel = vec![0; 64];
     skel[..7].copy_from_slice(b"\x7fELF\x01\x01\x01");
     (skel[18], skel[20], skel[36]) = (164, 1, 0x68);
@@ -234,7 +237,7 @@ fn a_log_is_checked_on_a_device_that_stays_as_it_is() {
     let wrong = document["causes"].as_array().unwrap().iter().find(|cause| cause["id"] == "skel-wrong-arch").unwrap();
     assert!(wrong["confirm"].to_string().contains("its ELF header says v68"), "{wrong:#}");
 
-    // Without being asked for, no device is looked at, and nothing is confirmed.
+    // Unless requested, no device is examined, and nothing is confirmed.
     let plain = bench.on_device().arg("diagnose").arg(&path).arg("--json").finish().json();
     assert!(plain["causes"].as_array().unwrap().iter().all(|cause| cause["confirmed"].is_null()));
     let gone = Qnnscope::without_runtime().args(["--device", "no-such", "diagnose", "--check"]).arg(&path);

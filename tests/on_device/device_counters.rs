@@ -1,4 +1,5 @@
-//! Counters of a device through the program: what is listed, what is sampled beside a run, and what becomes of the battery.
+//! Counters of a device through the program: what is listed, what is sampled during a run, and what happens
+//! with the battery.
 
 use crate::support::device::Bench;
 use crate::support::virtual_device::Snapshot;
@@ -92,7 +93,7 @@ fn counters_lie_beside_the_inferences_of_a_run() {
     let rss = find(&device["counters"], "proc.rss").unwrap();
     assert!(number(&rss["samples"]) > 0.0, "the tool's process is watched: {rss:#}");
     assert!(device["clock_uncertainty_us"].as_u64().unwrap() < 1_000_000);
-    // One axis: the counters of the run lie around its inferences.
+    // One time axis: the run's counters lie around its inferences.
     let times = |kind: &str, read: &dyn Fn(&Value) -> Vec<u64>| -> Vec<u64> {
         run.all(kind).into_iter().flat_map(read).collect()
     };
@@ -143,7 +144,7 @@ fn a_counter_that_vanishes_is_a_gap_with_its_reason() {
     assert_eq!(run.done.code(), 0, "{}", run.done.stderr);
 }
 
-/// Readings of counters of the device behind an event of the session.
+/// Number of readings of the device's counters after a session event.
 fn readings_after(run: &crate::support::device::Recorded, at: impl Fn(&Value) -> bool) -> usize {
     let from = run.events.iter().position(at).expect("the event is there");
     run.events[from..].iter().filter(|event| event["counters"].get("set").is_some()).count()
@@ -153,7 +154,8 @@ fn readings_after(run: &crate::support::device::Recorded, at: impl Fn(&Value) ->
 fn a_counter_file_that_hangs_is_given_up_and_the_others_go_on() {
     const HANGS: &str = "/sys/devices/system/cpu/cpufreq/policy0/scaling_cur_freq";
     let bench = Bench::new(Snapshot::Sm8650User);
-    // Each round of the tool makes its process known to the sampler; that is no sign that the sampler goes on.
+    // Each round of the tool announces its process to the sampler; that does not prove that the sampler is
+    // still running.
     let recording = bench.start(&demo_int8(), "-b htp --duration 20s --warmup 0 --profiling basic");
     recording.until("counters", |sample| sample.get("set").is_some());
     bench.device.slow_down(HANGS, Duration::from_secs(3600), "1000000\n");

@@ -23,7 +23,7 @@ fn a_run_on_the_device_gives_what_a_run_here_gives() {
     let layers = result["ops"].as_array().unwrap();
     assert!(layers.iter().any(|layer| layer["type"] == "Conv2d"), "layers are joined with the graph's ops");
     assert!(number(&result["memory_bytes"]["rss_peak"]) > 0.0, "{:#}", result["memory_bytes"]);
-    // The same seed means the same data, so the outputs are those of a run on this machine.
+    // The same seed yields the same data, so the outputs are those of a run on this machine.
     let here = tempfile::tempdir().unwrap();
     let flags = format!("-b cpu -n 1 --warmup 0 --profiling off --save-outputs {}", here.path().display());
     Qnnscope::on(&runtime_247()).run_json(&demo_float(), &flags).expect(0);
@@ -137,7 +137,7 @@ fn hostile_file_names_are_only_names() {
     assert!(!bench.shell("ls -R /data/local/tmp / 2>/dev/null").contains("owned"));
 }
 
-/// Enough inferences that something can happen in between.
+/// Enough inferences for something to happen in between.
 const LONG: &str = "-b cpu --duration 30s --warmup 0 --profiling basic";
 
 fn measured(recording: &crate::support::device::Recording) {
@@ -171,7 +171,7 @@ fn a_killed_adb_server_is_started_again_and_the_run_goes_on() {
     let run = recording.wait();
     assert_eq!(run.done.code(), 0, "{}\n{:#?}", run.done.stderr, run.log());
     assert!(run.logged("is back"), "{:#?}", run.log());
-    // The server that qnnscope started is ours to end.
+    // The server that qnnscope started is ours to kill.
     std::process::Command::new("adb").args(["-P", &bench.server.port().to_string(), "kill-server"]).output().unwrap();
 }
 
@@ -189,14 +189,14 @@ fn ctrl_c_ends_the_tool_on_the_device_and_keeps_the_figures() {
     assert_eq!(bench.tools_left(), "");
 }
 
-/// What is left of runs in our folder on the device.
+/// What runs have left in our folder on the device.
 fn runs_left(bench: &Bench) -> String {
     bench.shell("ls /data/local/tmp/qnnscope 2>/dev/null | grep run-")
 }
 
-/// Processes of ours that are left on the device.
+/// Our processes that are left on the device.
 fn processes_left(bench: &Bench) -> String {
-    // The shell that looks has these words in its own command.
+    // The command line of the shell that looks contains these words as well.
     bench.shell(
         "for p in /proc/[0-9]*; do c=$(cat $p/cmdline 2>/dev/null | tr '\\0' ' '); case $c in *looks*) ;; \
          *tmp/qnnscope*|*logcat*threadtime*|*schedstat*) echo \"$p $c\";; esac; done; : looks",
@@ -228,7 +228,7 @@ fn a_run_removes_what_a_killed_one_left_and_keeps_the_files() {
     measured(&recording);
     assert!(!processes_left(&bench).is_empty());
     crate::support::send(recording.running.pid(), rustix::process::Signal::KILL);
-    // A process that nobody waited for is still there.
+    // A process that has not been waited for still exists.
     drop(recording.wait());
     until_empty(|| processes_left(&bench));
     assert_eq!(runs_left(&bench).lines().count(), 1, "nobody was there to remove it");
@@ -279,7 +279,8 @@ fn the_logs_of_all_rounds_are_kept() {
     let run = bench.run(&demo_int8(), &flags);
     assert_eq!(run.done.code(), 0, "{}", run.done.stderr);
     assert!(run.all("round_started").len() >= 2);
-    // What the run has of its inferences is in the kept logs, once each: also the first one of every round, which it warms up with.
+    // Every inference of the run is in the kept logs exactly once, including the first one of every round,
+    // which only warms up.
     let read = Qnnscope::on(&runtime_247()).arg("profile-log").arg(&log).args(["--format", "csv"]).finish();
     assert_eq!(read.code(), 0, "{}", read.stderr);
     let csv = String::from_utf8(read.stdout).unwrap();
@@ -415,7 +416,7 @@ fn rounds_grow_so_that_little_time_goes_to_loading() {
         .collect();
     assert!(number(&rounds[0]["value"]) >= 2.0, "{rounds:?}");
     assert!(run.logged("of their time went to starting it"), "{:#?}", run.log());
-    // Moments of the device lie on the host's axis: no inference ends after the run did.
+    // The device's timestamps are on the host's time axis: no inference ends after the run did.
     let starts = run.starts_us();
     assert!(starts.windows(2).all(|pair| pair[0] <= pair[1]), "inferences are in order over all rounds");
 }
@@ -429,7 +430,7 @@ fn a_device_that_starts_anew_is_taken_up_again() {
     let run = recording.wait();
     assert_eq!(run.done.code(), 0, "{}\n{:#?}", run.done.stderr, run.log());
     assert!(run.logged("is back"), "{:#?}", run.log());
-    // The device's clock begins anew; its counters and inferences stay on the host's axis all the same.
+    // The device's clock starts over; its counters and inferences stay on the host's axis nevertheless.
     assert!(run.all("clock_aligned").len() >= 2);
     let starts = run.starts_us();
     assert!(starts.windows(2).all(|pair| pair[0] <= pair[1]));
@@ -443,7 +444,7 @@ fn revoked_authorisation_is_told_and_waited_for() {
     bench.device.set_state(LinkState::Unauthorized);
     bench.device.drop_link();
     recording.until("log", |line| line["text"].as_str().unwrap().contains("waiting up to"));
-    // Nobody allows it again: Ctrl-C ends the waiting, and what was measured stays.
+    // Nobody authorises it again: Ctrl-C ends the wait, and the measurements stay.
     crate::support::send(recording.running.pid(), rustix::process::Signal::INT);
     let run = recording.wait();
     assert_eq!(run.done.code(), 130, "{}", run.done.stderr);
@@ -469,7 +470,7 @@ fn storage_that_fills_up_in_a_run_is_the_cause_that_is_told() {
 #[test]
 fn a_crash_of_the_tool_shows_its_signal_and_tombstone() {
     let bench = Bench::new(Snapshot::Sm8650User);
-    // The phone says its processor is this machine's, so that a model library for it can be built here.
+    // The phone claims to have this machine's processor, so that a model library for it can be built here.
     bench.device.set_property("ro.product.cpu.abi", std::env::consts::ARCH.as_bytes());
     let folder = tempfile::tempdir().unwrap();
     let model = crate::support::model_library(folder.path(), "small_graph.c", &["BEHAVIOUR=segfault"]);

@@ -1,4 +1,5 @@
-//! Runs on a device by qnnscope's own runner: the real adb server, the real libraries, the real program as the runner.
+//! Runs on a device with qnnscope's own runner: the real adb server, the real libraries, the real program as
+//! the runner.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
@@ -14,7 +15,7 @@ fn program() -> PathBuf {
     PathBuf::from(env!("CARGO_BIN_EXE_qnnscope"))
 }
 
-/// A device whose processor is this machine's, so that it can execute what is built here.
+/// A device with this machine's processor, so that it can execute what is built here.
 pub fn bench() -> Bench {
     bench_with(Options::default())
 }
@@ -38,7 +39,7 @@ pub fn call(bench: &Bench) -> Qnnscope {
     bench.on_device().arg("--runner").arg(program())
 }
 
-/// Runners, and what follows their console, that are left on the device.
+/// Runners left on the device, and the processes that follow their console.
 pub fn left(bench: &Bench, device: &VirtualDevice) -> String {
     let script = "for p in /proc/[0-9]*; do c=$(cat $p/cmdline 2>/dev/null | tr '\\0' ' '); case $c in \
                   *__runner*|*console.txt*) case $c in *cmdline*) ;; *) echo \"$c\";; esac;; esac; done";
@@ -78,7 +79,7 @@ fn a_run_on_the_device_gives_what_a_run_here_gives() {
         result["ops"].as_array().unwrap().iter().map(|op| (op["name"].clone(), op["type"].clone())).collect()
     };
     assert_eq!(names(&result), names(&local));
-    // The stages and the figures that only a runner tells.
+    // The stages and figures that only a runner reports.
     for stage in ["library_load", "backend_create", "compose", "finalize", "first_inference"] {
         assert!(number(&result["stages_us"][stage]) > 0.0, "{stage}");
     }
@@ -110,7 +111,7 @@ fn an_onnx_model_is_converted_here_and_runs_there() {
     let run = &document["runs"][0];
     assert_eq!((&run["driver"], &document["model"]["format"]), (&json!("device_runner"), &json!("dlc")));
     assert_eq!(run["device"]["id"], bench.device.serial());
-    // A part of a model is not the model.
+    // Part of a model is not the model.
     let refused =
         call().arg(crate::support::repo("tests/data/onnx/split.onnx")).flags("-b cpu -n 5 --json").finish().expect(1);
     assert!(refused.stderr.contains("hardmax_mid"), "{}", refused.stderr);
@@ -138,7 +139,7 @@ fn the_htp_of_this_processor_is_only_simulated() {
     assert_eq!(result["simulated"], true);
     let layers = result["ops"].as_array().unwrap();
     assert!(layers.iter().any(|layer| layer["cycles"]["mean"].is_number()), "{:#}", layers[0]);
-    // What the library prints comes on a channel of its own.
+    // What the library prints arrives on a separate channel.
     let console: Vec<&Value> = run.all("log").into_iter().filter(|line| line["source"] == "console").collect();
     assert!(console.iter().any(|line| line["text"].as_str().unwrap().contains("bytes=")), "{console:#?}");
     assert!(!run.logged("not a frame"), "{:#?}", run.log());
@@ -239,7 +240,7 @@ fn an_input_list_and_saved_results_reach_the_device_and_come_back() {
         std::fs::read(path("there/Result_0/probabilities.raw")).unwrap(),
         std::fs::read(path("there/Result_1/probabilities.raw")).unwrap()
     );
-    // A context that was compiled there runs here.
+    // A context compiled on the device runs on this machine.
     let context = Qnnscope::on(&runtime_247()).run_json(&path("there.bin"), "-b htp -n 1 --profiling off").expect(0);
     assert_eq!(context.json()["model"]["format"], "context_binary");
     let log = Qnnscope::without_runtime().arg("profile-log").arg(path("there.log")).finish();
@@ -254,7 +255,7 @@ fn inspect_tells_the_same_as_here() {
     let bench = bench();
     let mut there = call(&bench).args(["inspect", "--json"]).arg(demo_float()).finish().expect(0).json();
     let mut here = Qnnscope::on(&runtime_247()).args(["inspect", "--json"]).arg(demo_float()).finish().expect(0).json();
-    // How the runner was confined is each machine's own affair.
+    // How the runner was confined differs between machines.
     let confined = [&mut there, &mut here].map(|document| document.as_object_mut().unwrap().remove("sandbox").unwrap());
     assert_eq!(confined[0]["state"], "off", "{confined:#?}");
     assert_eq!(there, here);
@@ -271,7 +272,7 @@ fn measured(recording: &Recording) {
     recording.until("inferences", |batch| batch["phase"] == "clean");
 }
 
-/// Enough inferences that something can happen in between.
+/// Enough inferences for something to happen in between.
 const LONG: &str = "-b cpu --duration 60s --warmup 0 --profiling basic";
 
 #[test]
@@ -318,7 +319,7 @@ fn after_a_lost_link_another_runner_measures_the_rest() {
     assert_eq!(run.all("graph_composed").len(), 1, "what the first runner told is not told again");
     let result = run.result();
     assert_eq!(result["status"], "ok");
-    // One row of inferences: none twice, none left out but those that were lost with the link.
+    // One sequence of inferences: none twice, and none missing except those lost with the link.
     let clean: Vec<(u64, usize)> = run
         .all("inferences")
         .iter()
@@ -355,7 +356,7 @@ fn a_paced_run_with_a_profile_log_outlives_its_link() {
     let result = run.result();
     let pace = &result["pace"];
     let samples = number(&result["latency_us"]["samples"]);
-    // Inferences that were lost with the link are made again; all that were told were planned.
+    // Inferences lost with the link are repeated; all those reported were planned.
     assert!(samples >= 200.0, "{pace:#}");
     assert_eq!((number(&pace["done"]), number(&pace["planned"])), (samples, samples), "{pace:#}");
     assert_eq!(run.all("pace_reported").len(), 2);
@@ -366,7 +367,7 @@ fn a_paced_run_with_a_profile_log_outlives_its_link() {
 
 #[test]
 fn a_link_that_is_lost_while_a_run_is_set_up_is_waited_for() {
-    // As it is asked its time, what of ours is on it, and (the second time) where files can be put.
+    // While it is asked for its time, for our files on it, and (the second time) for a place for files.
     for (part, after) in [("date +%s.%N", 0), ("/objects", 0), ("echo /var/tmp", 1)] {
         let bench = bench();
         bench.device.drop_link_at(part, after);
@@ -457,7 +458,7 @@ fn a_runner_for_another_machine_is_refused_before_anything_is_sent() {
 #[test]
 fn a_program_that_is_no_runner_is_ended() {
     let bench = bench();
-    // Prints its arguments for ever.
+    // Prints its arguments forever.
     let yes = std::fs::canonicalize("/usr/bin/yes").unwrap();
     let begun = Instant::now();
     let run = bench.start(&demo_int8(), &format!("--runner {} -b cpu -n 1", yes.display())).wait();
@@ -473,7 +474,7 @@ fn a_program_that_is_no_runner_is_ended() {
 fn a_file_that_the_device_cannot_execute_is_told() {
     let bench = bench();
     let folder = tempfile::tempdir().unwrap();
-    // For this processor, but not linked.
+    // Built for this processor, but not linked.
     let object = folder.path().join("object");
     let source = crate::support::repo("tests/models/small_graph.c");
     let output = std::process::Command::new("cc").arg("-c").arg(source).arg("-o").arg(&object).output();
@@ -558,7 +559,7 @@ fn a_failed_run_is_checked_before_its_files_are_removed() {
     let run = run(&bench, &library, "-b htp -n 1 --warmup 0");
     assert_eq!(run.done.code(), 1, "{}", run.done.stderr);
     let causes = run.result()["diagnosis"]["causes"].clone();
-    // The stub is none that a library for this processor could need: nobody sent one.
+    // A library for this processor needs no stub, so none was sent.
     let stub = causes.as_array().unwrap().iter().find(|cause| cause["id"] == "stub-not-found").unwrap();
     assert_eq!(stub["confirmed"], true, "{causes:#}");
     let at = |kind: &str| run.events.iter().position(|event| event.get(kind).is_some()).unwrap();

@@ -23,10 +23,10 @@ fn compiled(source: &Path, name: &str, options: &[&str]) -> PathBuf {
 static HOST: LazyLock<PathBuf> =
     LazyLock::new(|| compiled(&repo("tests/support/tap_host.c"), "device_tap_host", &["-ldl", "-lpthread"]));
 
-/// Folder of the program's own on the device.
+/// The program's own folder on the device.
 const APP: &str = "/data/local/tmp/app";
 
-/// A device whose processor is this machine's, with the program and its backend on it.
+/// A device with this machine's processor, with the program and its backend on it.
 fn bench() -> Bench {
     let bench = Bench::new(Snapshot::Sm8650User);
     bench.device.set_property("ro.product.cpu.abi", b"x86_64");
@@ -48,13 +48,13 @@ fn push(bench: &Bench, from: &Path, name: &str) {
     bench.shell(&format!("chmod 755 {to}"));
 }
 
-/// A call with these options of the tap, and the program in this mode.
+/// A call with these tap options, and the program in this mode.
 fn call(bench: &Bench, flags: &str, mode: &str, count: u32) -> Qnnscope {
     let program = format!("{APP}/tap_host {APP}/libQnnCpu.so {mode} {count}");
     bench.on_device().arg("tap").flags(flags).arg("--").flags(&program)
 }
 
-/// What the program prints on this machine without anything of ours.
+/// What the program prints on this machine without the tap.
 fn alone(mode: &str, count: u32) -> Vec<u8> {
     let backend = runtime_247().join("libQnnCpu.so");
     Command::new(&*HOST).arg(backend).arg(mode).arg(count.to_string()).output().unwrap().stdout
@@ -98,7 +98,7 @@ fn a_program_on_a_device_is_told_like_one_here() {
         .expect(0);
     let (own, document) = split(&done);
     assert_eq!(own.as_bytes(), alone("plain", 200), "its output comes whole");
-    // The backend says there that it finds no processors of its choice; nobody else says anything.
+    // The backend complains there that it cannot choose its cores; nothing else is printed.
     let ours = ["qnnscope", "error", "preload", "link"].iter().find(|word| done.stderr.contains(*word));
     assert_eq!(ours, None, "{}", done.stderr);
     fits(&schema::read("tap.schema.json"), &document);
@@ -116,12 +116,13 @@ fn a_program_on_a_device_is_told_like_one_here() {
     let ops: Vec<&str> = graph["ops"].as_array().unwrap().iter().map(|op| op["name"].as_str().unwrap()).collect();
     assert_eq!(ops, ["add_0", "add_1", "add_2", "relu"]);
     assert!(crate::support::number(&graph["memory_bytes"]["rss_peak"]) > 1e6, "{:#}", graph["memory_bytes"]);
-    // A loaded machine makes an execution longer than any pause, but never a pause shorter than it is asked for.
+    // A loaded machine makes an execution longer than a pause, but never makes a pause shorter than
+    // requested.
     assert!(crate::support::number(&graph["between_us"]["p50"]) >= 3000.0, "{:#}", graph["between_us"]);
     assert!(crate::support::number(&process["time_share"]["program"]) > 0.0, "{:#}", process["time_share"]);
     assert!(!document["device_counters"].as_array().unwrap().is_empty(), "counters are sampled beside it");
     nothing_is_left(&bench);
-    // A second time the library is there already.
+    // The second time, the library is already there.
     let program = format!("{APP}/tap_host libQnnCpu.so plain 20");
     let again =
         bench.on_device().flags("tap --headless --swap /data/local/tmp/app --").flags(&program).finish().expect(0);
@@ -153,7 +154,7 @@ fn a_lost_link_takes_nothing_with_it() {
     for lost in 1..=2 {
         wait_for("\"executed\"", count("\"executed\"") + 3);
         bench.device.drop_link();
-        // A link that is lost while it is not back yet is not lost twice.
+        // A link cannot be lost again before it is back.
         wait_for(" is back", lost);
     }
     let done = running.wait();
@@ -178,7 +179,7 @@ fn it_ends_as_the_program_ends_and_what_a_killed_one_did_is_there() {
         assert_eq!((executions(&document), &document["lost"]), (vec![300], &json!(0)), "{mode}");
         assert_ne!(document["processes"][0]["end"], "orderly", "{mode}");
     }
-    // A program that becomes another one, and forks of one.
+    // A program that becomes another one, and one whose forks do.
     let (_, document) = split(&call(&bench, "--json --detail-every 0", "exec", 30).finish().expect(0));
     assert_eq!((executions(&document), &document["lost"]), (vec![30, 5], &json!(0)));
     let (_, document) = split(&call(&bench, "--json --detail-every 0", "children", 3).finish().expect(0));
@@ -225,7 +226,7 @@ fn input_status_and_context_binaries_are_what_they_are_there() {
     let file = dir.path().join("input");
     std::fs::write(&file, "first line\nwhat is left\n").unwrap();
     let call = || bench.on_device().args(["tap", "--json", "--", "sh", "-c", "cat; exit 137"]);
-    // The rest of a file, from where it stands.
+    // The rest of a file, from its current position.
     let mut input = std::fs::File::open(&file).unwrap();
     std::io::Seek::seek(&mut input, std::io::SeekFrom::Start(11)).unwrap();
     let done = call().reading(input).finish();
@@ -273,7 +274,7 @@ fn what_cannot_be_is_said_before_anything_runs() {
     let odd = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
     refused(&format!("--tap-library {}", odd.display()), &host, 2, &["cannot be the tap", "cargo ndk"]);
     refused("--env 1=2", &host, 2, &["not a valid variable name"]);
-    // Nothing can be loaded into it: it runs on, and that is said.
+    // Nothing can be loaded into it: it still runs, and a finding says so.
     let source = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("still-{}.c", std::process::id()));
     std::fs::write(&source, "#include <stdio.h>\nint main(void) { puts(\"still here\"); return 5; }\n").unwrap();
     let fixed = compiled(&source, "static_host", &["-static"]);
@@ -286,14 +287,14 @@ fn what_cannot_be_is_said_before_anything_runs() {
     nothing_is_left(&bench);
 }
 
-/// What the tests' app is.
+/// The app used by the tests.
 const PACKAGE: &str = "com.example.app";
 
 #[test]
 fn a_debuggable_app_is_started_with_the_tap_in_it() {
     let bench = bench();
     let (app, libraries) = (format!("/data/app/{PACKAGE}"), format!("/data/app/{PACKAGE}/lib/x86_64"));
-    // As an installation makes them, which the shell may not.
+    // As an installation creates them, which the shell may not do.
     let root = bench.device.tree();
     for folder in [&libraries, &format!("/data/data/{PACKAGE}")] {
         std::fs::create_dir_all(root.join(&folder[1..])).unwrap();

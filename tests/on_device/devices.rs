@@ -1,4 +1,4 @@
-//! Finding devices behind a real adb server, and saying what they are.
+//! Finding devices behind a real adb server, and describing them.
 
 use crate::support::Qnnscope;
 use crate::support::device::Bench;
@@ -132,7 +132,7 @@ fn without_adb_this_machine_is_still_listed() {
     let folder = tempfile::tempdir().unwrap();
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let address = format!("127.0.0.1:{free}");
-    // A path without adb; `sh` and the rest are found through it too, so they are linked in.
+    // A path without adb. `sh` and the other tools are found through it too, so they are linked in.
     for tool in ["sh", "uname", "id", "df", "head", "cat", "ls", "ps", "tr", "grep"] {
         let found =
             ["/bin", "/usr/bin"].iter().map(|dir| std::path::Path::new(dir).join(tool)).find(|path| path.exists());

@@ -52,12 +52,13 @@ fn on_library(library: &Path, backend: &str, flags: &str) -> Qnnscope {
     call.arg("--model").arg(library).args(["--backend", backend, "--input_list", "list.txt"]).flags(flags)
 }
 
-/// A library whose inferences take microseconds, on one thread: many of them are soon done on a busy machine, too.
+/// A library whose inferences take microseconds, on one thread: many of them finish quickly even on a busy
+/// machine.
 fn small_library(dir: &Path) -> PathBuf {
     model_library(dir, "small_graph.c", &["SLOTS=72"])
 }
 
-/// Fails unless every line of the tool's own has the shape of the real one's: time, level, text.
+/// Fails unless every line printed by the tool itself looks like the real one's: time, level, text.
 #[track_caller]
 fn levels(done: &Done) -> BTreeSet<String> {
     let text = done.text();
@@ -84,7 +85,7 @@ fn entries(dir: &Path) -> Vec<String> {
     names
 }
 
-/// The last line, which names the failure.
+/// Checks the last line, which names the failure.
 #[track_caller]
 fn fails(call: Qnnscope, status: i32, last: &str) -> Done {
     let done = call.finish().expect(status).leaves_nothing_behind();
@@ -257,7 +258,7 @@ fn the_log_is_empty_and_then_grows_in_steps_of_a_thousand() {
     assert_eq!(log.of(EXECUTE).len(), 2500);
     let lengths: Vec<usize> = log.chunks.iter().map(Vec::len).collect();
     let (_, full) = lengths.split_last().unwrap();
-    // The serializer looks about every thousand messages; on a busy machine somewhat later.
+    // The serializer checks about every thousand messages; on a busy machine somewhat later.
     assert!(!full.is_empty() && full.iter().all(|&length| length >= 1000), "{lengths:?}");
     let (running, sizes) = growing(3);
     assert_eq!(sizes[0], 0, "empty at first");
@@ -268,7 +269,7 @@ fn the_log_is_empty_and_then_grows_in_steps_of_a_thousand() {
 
 #[test]
 fn a_killed_run_keeps_what_was_written_and_leaves_nobody_behind() {
-    // Before the first thousand: nothing.
+    // Before the first thousand messages: nothing.
     let mut running = on_cpu(1, "--profiling_level basic --num_inferences 1000000 --log_level info").start();
     let result = running.home().join("output/Result_5");
     running.until("the fifth result", || result.exists().then_some(()));
@@ -277,7 +278,7 @@ fn a_killed_run_keeps_what_was_written_and_leaves_nobody_behind() {
     none_left(done.home());
     assert_eq!(size(&done.home().join(LOG)), 0);
     assert!(done.home().join(LOG).exists());
-    // Afterwards: whole chunks, perhaps with one that was being written.
+    // After that: whole chunks, perhaps followed by one that was being written.
     for signal in [Signal::KILL, Signal::TERM] {
         let (running, sizes) = growing(2);
         running.signal(signal);
@@ -375,7 +376,7 @@ fn a_missing_model_or_backend_is_a_failed_initialisation() {
     );
     let done = fails(on_dlc(&demo_float(), "libQnnNone.so", 1, ""), 9, "Initialization failure");
     assert!(done.text().contains("[ ERROR ] Could not load backend : libQnnNone.so!"), "{}", done.text());
-    // A bare name is searched where dlopen searches it, and not in the working directory.
+    // A bare name is looked up where dlopen looks, and not in the working directory.
     let call = on_dlc(&demo_float(), "libQnnCpu.so", 1, "").env("LD_LIBRARY_PATH", "/nowhere");
     fails(call, 9, "Initialization failure");
 }
@@ -396,7 +397,7 @@ fn inputs_that_cannot_be_used_end_the_execution() {
     let done = fails(with_list("a.raw b.raw\n"), 17, "Graph Execution failure");
     let said = "Incorrect amount of Input files for graphIdx: 0. Expected: 1, received: 2";
     assert!(done.text().contains(said), "{}", done.text());
-    // The real tool divides by zero, silently.
+    // The real tool silently divides by zero.
     let done = with_list("small.raw\n").finish();
     assert_eq!(done.status.signal(), Some(8));
     assert_eq!((done.text().lines().count(), done.stderr.as_str()), (1, ""), "{}", done.text());
@@ -445,7 +446,7 @@ fn the_command_line_is_checked() {
     assert!(version.starts_with("QNN SDK v2.") && version.lines().count() == 1, "{version}");
     let help = net_run().arg("--help").finish().expect(0).text();
     assert!(help.contains("--keep_num_outputs") && help.contains("--config_file"), "{help}");
-    // Options that come to nothing here are taken, in both spellings, and said to be without effect.
+    // Options that do nothing here are accepted, in both spellings, and reported as having no effect.
     let flags = "--synchronous --shared_buffer -batch_multiplier=1 --timeout 100 --log_level=warn --debug";
     let done = on_cpu(1, flags).finish().expect(0);
     assert!(done.text().contains("[WARNING] --batch_multiplier has no effect in this stand-in"), "{}", done.text());

@@ -1,4 +1,4 @@
-//! Runs on two devices in one session: they go side by side, each as if it were alone.
+//! Runs on two devices in one session: they run in parallel, each as if it were alone.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// More inferences than any test waits for.
+/// More inferences than any test will wait for.
 const LONG: &str = "-b cpu --duration 120s --warmup 0 --profiling basic";
 
 struct Two {
@@ -58,7 +58,7 @@ impl Two {
     }
 }
 
-/// Devices of all runs, by their ids.
+/// The devices of all runs, by run id.
 fn devices(records: &[Value]) -> Vec<(u64, String)> {
     let started = records.iter().filter(|record| record["event"].get("run_started").is_some());
     started
@@ -69,7 +69,7 @@ fn devices(records: &[Value]) -> Vec<(u64, String)> {
         .collect()
 }
 
-/// Places of the events of a kind of all runs on a device.
+/// Positions of the events of one kind, of all runs on a device.
 fn places(records: &[Value], device: &str, kind: &str) -> Vec<usize> {
     let runs: Vec<u64> = devices(records).into_iter().filter(|(_, of)| of == device).map(|(run, _)| run).collect();
     let is_there = |record: &Value| record["run"].as_u64().is_some_and(|run| runs.contains(&run));
@@ -77,7 +77,7 @@ fn places(records: &[Value], device: &str, kind: &str) -> Vec<usize> {
     (0..).zip(records).filter(|(_, record)| wanted(record)).map(|(at, _)| at).collect()
 }
 
-/// Waits until both devices measure, and neither has ended.
+/// Waits until both devices are measuring, and neither has finished.
 #[track_caller]
 fn both_measure(two: &Two, recording: &Recording) {
     let deadline = Instant::now() + Duration::from_secs(120);
@@ -111,7 +111,7 @@ fn runs_on_two_devices_overlap_and_runs_on_one_do_not() {
         (started, finished)
     });
     assert!(a.0[0] < b.1[0] && b.0[0] < a.1[0], "the first runs of both devices overlap: {a:?} {b:?}");
-    // Each result is what a run by itself gives.
+    // Each result is what a run on its own yields.
     Qnnscope::on(&runtime_247()).run_json(&float, &flags(here.path())).expect(0);
     let document = run.done.json();
     let runs = document["runs"].as_array().unwrap();

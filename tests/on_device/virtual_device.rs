@@ -1,4 +1,4 @@
-//! The virtual device itself, under the real adb client and server: what other tests take for granted about it.
+//! The virtual device itself, under the real adb client and server: what other tests rely on.
 
 use crate::support::virtual_device::{AdbServer, LinkState, Options, Scene, Snapshot, VirtualDevice};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -6,10 +6,10 @@ use std::path::Path;
 use std::process::{Child, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// Longest wait for anything; generous, because a machine may be busy.
+/// Longest wait for anything; generous, because the machine may be busy.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A device and the server that it is connected to.
+/// A device and the server it is connected to.
 struct Bench {
     device: VirtualDevice,
     server: AdbServer,
@@ -74,7 +74,7 @@ fn first_line(child: &mut Child) -> (String, BufReader<std::process::ChildStdout
     (line.trim().to_owned(), reader)
 }
 
-/// Processes of this machine with `text` in their command line; those in the device's namespaces are among them.
+/// This machine's processes with `text` in their command line, including those in the device's namespaces.
 fn processes_with(text: &str) -> usize {
     let has =
         |pid: &Path| std::fs::read(pid.join("cmdline")).is_ok_and(|line| String::from_utf8_lossy(&line).contains(text));
@@ -129,7 +129,7 @@ fn a_phone_says_who_it_is() {
     assert!(bench.says("dumpsys gpu").contains("Memory snapshot for GPU 0"));
     let unknown = bench.shell("dumpsys nothing");
     assert_eq!((out(&unknown).as_str(), err(&unknown).as_str()), ("", "Can't find service: nothing\n"));
-    // What the pid namespace shows is real, and starts at the snapshot's time since boot.
+    // The namespaces show a real clock, which starts at the snapshot's time since boot.
     let uptime: f64 = bench.says("cat /proc/uptime").split(' ').next().unwrap().parse().unwrap();
     assert!((21833.0..21833.0 + PATIENCE.as_secs_f64()).contains(&uptime), "{uptime}");
     // Tools of this machine are not on the phone's path.
@@ -239,7 +239,7 @@ fn folders_modes_and_times_are_kept() {
     assert!(found.ends_with("/data\n") || found.contains("/inner/run me"), "{found}");
     let root = found.lines().next().unwrap().trim_end_matches("/data").to_owned();
     assert_eq!(bench.says(&format!("cd /data/local/tmp && '{root}/inner/run me'")), "ran as 2000\n");
-    // adb sends the time of change of single files.
+    // adb sends the modification time of single files.
     let push = bench.adb(&["push", folder.join("data").to_str().unwrap(), "/data/local/tmp/stamped"]);
     assert!(push.status.success(), "{push:?}");
     assert_eq!(bench.says("stat -c '%Y %a %u %s' /data/local/tmp/stamped"), "1234567890 644 2000 4\n");
@@ -247,7 +247,7 @@ fn folders_modes_and_times_are_kept() {
     std::fs::write(folder.join("data"), "x").unwrap();
     bench.adb(&["push", folder.join("data").to_str().unwrap(), "/data/local/tmp/stamped"]);
     assert_eq!(bench.says("cat /data/local/tmp/stamped"), "x");
-    // Links lead where they do on the device, not on this machine.
+    // Links point to where they do on the device, not on this machine.
     bench.says("ln -s /data/local/tmp/stamped /data/local/tmp/link");
     let pull = bench.adb(&["pull", "/data/local/tmp/link", host.path().join("linked").to_str().unwrap()]);
     assert!(pull.status.success(), "{pull:?}");
@@ -310,7 +310,7 @@ fn shell_v2_has_exit_codes_and_two_streams() {
     assert_eq!(bench.says("echo $TERM $TMPDIR $USER; pwd"), format!("{} /data/local/tmp shell\n/\n", term()));
 }
 
-/// What adb sends as TERM.
+/// The value of TERM that adb sends.
 fn term() -> String {
     std::env::var("TERM").unwrap_or_default()
 }
@@ -341,7 +341,7 @@ fn standard_input_reaches_the_command_to_its_end() {
     writer.join().unwrap();
     assert!(output.stdout == data, "{} of {} bytes", output.stdout.len(), data.len());
     assert_eq!(err(&output), "end\n");
-    // Without a command the shell reads its commands.
+    // Without a command, the shell reads commands from its input.
     let mut adb = bench.server.command();
     adb.args(["-s", &bench.device.serial(), "shell"]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = adb.spawn().unwrap();
@@ -372,7 +372,7 @@ fn a_lost_link_ends_the_shell_and_adb_connects_again() {
     let mut looping = bench.start("echo $$; while :; do echo tick; sleep 0.05; done");
     let (pid, _reader) = first_line(&mut looping);
     bench.device.drop_link();
-    // The exit code says nothing here: adb reports success for a link that was lost.
+    // The exit code is meaningless here: adb reports success for a lost link.
     looping.wait().unwrap();
     bench.server.wait_for(&bench.device, "device", "after a lost link");
     wait_until("the loop is gone", || !bench.shell(&format!("test -d /proc/{pid}")).status.success());
@@ -388,7 +388,7 @@ fn a_killed_client_ends_its_shell_and_only_it() {
     silent.kill().unwrap();
     silent.wait().unwrap();
     wait_until("the shell is gone", || !bench.shell(&format!("test -d /proc/{shell}")).status.success());
-    // As on a phone, where adbd tells the shell alone.
+    // As on a phone, where adbd signals only the shell.
     bench.says(&format!("test -d /proc/{child}"));
 }
 
@@ -426,7 +426,7 @@ fn states_are_shown_as_adb_calls_them() {
     assert!(!refused.status.success() && err(&refused).contains("unauthorized"), "{refused:?}");
     server.adb(["connect", &recovery.serial()]);
     server.wait_for(&recovery, "recovery", "booted so");
-    // adb waits for the device's first word, so this runs on while the state is looked at.
+    // adb waits for the device's first message, so this keeps running while the state is checked.
     let mut connecting = server.command().args(["connect", &mute.serial()]).spawn().unwrap();
     server.wait_for(&mute, "offline", "says nothing");
     assert!(!server.on(&mute, ["shell", "true"]).status.success());
@@ -443,7 +443,7 @@ fn delay_is_seen() {
     let bench = Bench::with(Snapshot::Sm8650User, Options { delay, ..Options::default() });
     let begun = Instant::now();
     bench.says("true");
-    // Opening and the end of the command are each at least one packet there and one back.
+    // Opening the stream and the end of the command each take at least one packet there and one back.
     assert!(begun.elapsed() >= 2 * delay, "{:?}", begun.elapsed());
     bench.device.set_delay(Duration::ZERO);
     bench.says("true");
@@ -510,7 +510,7 @@ fn moving_readings_move_and_counters_only_grow() {
     assert!(clocks.iter().all(|clock| steps.split_whitespace().any(|step| step == clock)), "{clocks:?} of {steps}");
     assert!(err(&bench.shell("cat /sys/class/thermal/thermal_zone2/temp")).contains("Permission denied"));
     assert!(err(&bench.shell("cat /sys/class/thermal/thermal_zone3/temp")).contains("No such file"));
-    // Files become slow and fast again under the thread that moves them.
+    // Files become slow and fast again while the thread that moves them is running.
     let zone = "/sys/class/thermal/thermal_zone4/temp";
     for _ in 0..2000 {
         bench.device.slow_down(zone, Duration::from_millis(1), "40000\n");
@@ -612,7 +612,7 @@ fn nothing_is_left_even_after_a_panic() {
     assert!(!home.unwrap().exists());
 }
 
-/// Prints what the device carries; asserts only that it arrives, since time is the machine's affair.
+/// Prints the device's throughput; asserts only that the data arrives, since the time depends on the machine.
 #[test]
 fn throughput() {
     let bench = Bench::new(Snapshot::Sm8650User);

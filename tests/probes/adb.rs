@@ -85,7 +85,7 @@ fn the_clock_is_found_through_a_slow_link() {
         let mut session = Session::start(&device, counters, Rate::Hertz(50.0));
         session.until_ticks(100).await;
         let clock = session.sampler().clock().borrow().unwrap();
-        // A stamp of the device lies before its arrival, and not by more than link and bunches explain.
+        // The device's timestamp is before its arrival, and by no more than the link and batching explain.
         for record in &session.records {
             if let Event::Counters(sample) = &record.event {
                 assert!(sample.t_us <= record.t_us + clock.uncertainty_us());

@@ -1,4 +1,4 @@
-//! Devices whose shell is a real shell of this machine, and whose files may be a snapshot's.
+//! Devices whose shell is a real shell of this machine, and whose files may come from a snapshot.
 
 use qnnscope::devices::{Device, DeviceError, Pending, Piece, Progress, ShellStream, StreamFeed, Transport};
 use qnnscope::event::DeviceKind;
@@ -13,12 +13,12 @@ pub struct ShellTransport {
     id: String,
     kind: DeviceKind,
     program: Vec<String>,
-    /// Runs what begins with `su`, where there is another way to root than the shell's own.
+    /// Runs scripts that begin with `su`, if root is reached in another way than through the shell's own.
     root_program: Option<Vec<String>>,
     path: String,
 }
 
-/// Fails with the command that installs what is missing.
+/// The path of a tool; if it is missing, fails with the command that installs it.
 pub fn tool(name: &str) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -27,7 +27,7 @@ pub fn tool(name: &str) -> PathBuf {
         .unwrap_or_else(|| panic!("{name} is missing: sudo apt-get install mksh toybox busybox dash util-linux"))
 }
 
-/// A device with this shell and this machine's files, which is asked for the time as one behind adb is.
+/// A device with this shell and this machine's files; its time is queried like that of a device behind adb.
 pub fn device(shell: &[&str]) -> Device {
     let path = std::env::var("PATH").unwrap();
     shell_device("shell", DeviceKind::Adb, shell, &path)
@@ -90,7 +90,7 @@ impl Transport for ShellTransport {
             let _ = child.wait();
             drop(ended);
         });
-        // A shell that says nothing more has to end, too, when nobody listens.
+        // A shell that prints nothing more must end as well when nobody listens.
         tokio::spawn(async move {
             tokio::select! {
                 () = closed.closed() => {

@@ -63,11 +63,11 @@ fn a_phone_without_root_gives_what_is_open() {
     ] {
         assert!(ids.contains(id), "{id} is missing: {ids:?}");
     }
-    // The pair behind `gpu.busy` is refused to the shell, so the percentage is what a run samples.
+    // The shell may not read the pair behind `gpu.busy`, so a run samples the percentage.
     assert!(counter(&found, "gpu.busy.percent").chosen);
-    // The first path of the GPU clock is refused, another one opens.
+    // The first path of the GPU clock is refused, but another one can be read.
     assert_eq!(counter(&found, "gpu.freq").files[0].path, "/sys/kernel/gpu/gpu_clock");
-    // What zones are not: temperatures of a battery in millivolts, of a radio that sleeps.
+    // What zones are not: temperatures of a battery that are millivolts, or of a radio that sleeps.
     assert!(
         !ids.iter()
             .any(|id| id.starts_with("thermal") && ["vbat", "ibat", "socd", "mmw"].iter().any(|no| id.contains(no)))
@@ -82,7 +82,8 @@ fn a_phone_without_root_gives_what_is_open() {
     assert_eq!(counter(&found, "cpu.freq.policy7").maximum, Some(3302.4));
     assert_eq!(counter(&found, "cooling.cdsp").maximum, Some(7.0));
     assert_eq!(counter(&found, "cpu.cluster.policy2").parser.keys, ["cpu2", "cpu3", "cpu4"]);
-    // The NPU's own zones are open, so the service need not be asked for temperatures, but for the battery it has to.
+    // The NPU's own zones can be read, so the service is not needed for temperatures, but it is for the
+    // battery.
     assert!(!counter(&found, "service.thermal.nsp0").chosen && counter(&found, "service.battery.voltage").chosen);
     assert!(!found.readable.iter().any(|counter| counter.needs_root));
 }
@@ -125,7 +126,7 @@ fn su_is_only_asked_for_what_needs_it() {
     assert!(counter(&found, "gpu.busy").needs_root && counter(&found, "battery.power").needs_root);
     assert!(!counter(&found, "cpu.freq.policy0").needs_root && !counter(&found, "thermal.npu.nspss-0").needs_root);
     assert_eq!(counter(&found, "gpu.busy").files[0].path, "/sys/class/kgsl/kgsl-3d0/gpubusy");
-    // What is not there for root either is absent, and root would not help.
+    // What is missing for root too is absent, and root would not help.
     assert_eq!(reason(&found, "video.load"), (Gap::Absent, "not on this device"));
 }
 
@@ -148,7 +149,7 @@ fn a_board_without_android_is_understood() {
     }
     assert_eq!(counter(&found, "gpu.freq").files[0].path, "/sys/class/devfreq/3d00000.gpu/cur_freq");
     assert_eq!(reason(&found, "gpu.busy").0, Gap::Absent);
-    // A battery supply without a battery: 0 V is no reading.
+    // A battery supply without a battery: 0 V is not a reading.
     assert_eq!(reason(&found, "battery.voltage").0, Gap::Implausible);
     assert_eq!(reason(&found, "service.thermal.status"), (Gap::Absent, "this device has no such service"));
 }

@@ -1,4 +1,4 @@
-//! `docs/counters.md` says what the catalogue says.
+//! `docs/counters.md` matches the catalogue.
 
 use qnnscope::probes::{Cadence, rows};
 use std::fmt::Write;

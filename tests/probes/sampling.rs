@@ -11,10 +11,10 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Longest that anything may take before the test fails; no time is asserted.
+/// Longest that anything may take before the test fails; no times are asserted.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A sampler and all that it said.
+/// A sampler and everything it reported.
 pub struct Session {
     hub: Hub,
     pub sampler: Option<Sampler>,
@@ -39,7 +39,7 @@ impl Session {
         self.sampler.as_ref().unwrap()
     }
 
-    /// Takes events until `ready` gives something.
+    /// Receives events until `ready` returns something.
     pub async fn until<T>(&mut self, what: &str, mut ready: impl FnMut(&Session, &Record) -> Option<T>) -> T {
         let end = Instant::now() + LIMIT;
         loop {
@@ -103,7 +103,7 @@ impl Session {
     }
 }
 
-/// Counters of files in a folder: `name` → `my.name`.
+/// Counters for files in a folder: `name` → `my.name`.
 fn files(folder: &Path, names: &[&str]) -> Vec<Counter> {
     let row = |name: &&str| {
         let path = folder.join(name);
@@ -120,7 +120,7 @@ fn find(device: &Device) -> impl Future<Output = Discovery> {
     async move { discover(&device, Root::None, &[]).await.unwrap() }
 }
 
-/// Processes whose environment holds this folder in PATH, that is the shells of one test.
+/// Processes whose environment has this folder in PATH, that is, the shells of one test.
 fn processes_with_path(path: &str) -> Vec<u32> {
     let environment = format!("PATH={path}\0");
     std::fs::read_dir("/proc")
@@ -154,7 +154,7 @@ fn every_shell_samples_and_takes_commands() {
             session.until_gap("proc.rss", Gap::NoProcess).await;
             std::fs::write(folder.path().join("a"), "2\n").unwrap();
             session.until_value("my.a", 2.0).await;
-            // The process is set while it runs, and taken away again.
+            // The process is set while sampling runs, and removed again.
             session.sampler().watch(Some(std::process::id()));
             let rss = session.until("RSS", |session, record| session.value(record, "proc.rss")?).await;
             assert!(rss > 1e6, "{rss}");
@@ -163,7 +163,7 @@ fn every_shell_samples_and_takes_commands() {
             session.until_gap("proc.rss", Gap::NoProcess).await;
             let busy = session.until("busy", |session, record| session.value(record, "cpu.busy")?).await;
             assert!((0.0..=100.0).contains(&busy));
-            // Another rate is a new declaration.
+            // Another rate means a new declaration.
             session.sampler().set_rate(Rate::Hertz(10.0));
             session
                 .until("slower set", |_, record| match &record.event {
@@ -186,7 +186,7 @@ fn every_shell_samples_and_takes_commands() {
     });
 }
 
-/// What a busy device does to a command: its shell's time to wait runs out in the middle of the line.
+/// What happens to a command on a busy device: the shell's time limit expires in the middle of the line.
 #[test]
 fn a_command_that_arrives_in_pieces_is_carried_out() {
     let script = include_str!("../../src/probes/sampler/loop.sh");
@@ -214,7 +214,7 @@ fn a_command_that_arrives_in_pieces_is_carried_out() {
         told(":k=0:");
         for piece in ["k", "=4", "2\n"] {
             input.write_all(piece.as_bytes()).unwrap();
-            // Ticks go on meanwhile.
+            // Ticks continue meanwhile.
             (0..3).for_each(|_| told("T\u{1f}"));
         }
         told(":k=42:");
@@ -226,7 +226,7 @@ fn a_command_that_arrives_in_pieces_is_carried_out() {
 #[test]
 fn a_shell_that_cannot_wait_samples_too() {
     block_on(async {
-        // No better shell is to be found.
+        // No better shell can be found.
         let tools = tempfile::tempdir().unwrap();
         for name in ["sleep", "cat", "dash"] {
             std::os::unix::fs::symlink(tool(name), tools.path().join(name)).unwrap();
@@ -327,7 +327,7 @@ fn a_refused_or_vanished_file_is_a_gap_and_never_the_old_value() {
         let gpu =
             session.store.device_counters().series().iter().find(|known| known.series.info.id == "gpu.freq").unwrap();
         assert_eq!((gpu.gap, gpu.series.latest()), (Some(Gap::Refused), None));
-        // And back.
+        // And back again.
         std::fs::remove_file(tree.here("/sys/kernel/gpu/gpu_clock")).unwrap();
         tree.write("/sys/kernel/gpu/gpu_clock", b"310\n");
         session.until_value("gpu.freq", 310.0).await;
@@ -351,7 +351,7 @@ fn scenes_of_the_snapshots_are_seen() {
         session.until_value("gpu.freq", 475.0).await;
         // Time counters have grown: busy shares and mean clocks are differences.
         session.until("load", |session, record| session.value(record, "cpu.busy")?.filter(|busy| *busy > 5.0)).await;
-        // Told once, for the time in which the driver's counters grew.
+        // Reported once, for the time in which the driver's counters grew.
         session
             .until("mean clock", |session, _| {
                 let mut series = session.store.device_counters().series().iter();
@@ -396,7 +396,7 @@ fn counters_that_need_root_are_sampled_through_su() {
         session.until_value("gpu.busy", 0.0).await;
         tree.write("/sys/class/kgsl/kgsl-3d0/gpubusy", b" 250000 1000000\n");
         session.until_value("gpu.busy", 25.0).await;
-        // A choice without such counters needs no root, and the next one does again.
+        // A choice without such counters does not need root, and the next one does again.
         session.sampler().choose(found.select(&["cpu.limit.policy0".into()]).0);
         session.until("the limit", |session, record| session.value(record, "cpu.limit.policy0")?).await;
         session.sampler().choose(found.select(&["gpu.level".into()]).0);
@@ -405,18 +405,18 @@ fn counters_that_need_root_are_sampled_through_su() {
     });
 }
 
-/// A file that takes 40 ms to be read: a FIFO whose writer waits.
+/// A file that takes 40 ms to read: a FIFO whose writer waits.
 fn slow_file(path: &Path) {
     let mode = rustix::fs::Mode::from_raw_mode(0o666);
     rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
     let path = path.to_owned();
     std::thread::spawn(move || {
-        // Opening waits for a reader; the folder is gone at the end of the test.
+        // Opening blocks until there is a reader; the folder is gone at the end of the test.
         while let Ok(mut fifo) = std::fs::OpenOptions::new().write(true).open(&path) {
             std::thread::sleep(Duration::from_millis(40));
             let _ = std::io::Write::write_all(&mut fifo, b"42\n");
             drop(fifo);
-            // The reader must see the end before the next one is served.
+            // The reader must see the end of the file before the next one is served.
             std::thread::sleep(Duration::from_millis(5));
         }
     });
@@ -517,13 +517,14 @@ fn samples_lie_on_the_hosts_axis() {
             for record in &session.records {
                 if let Event::Counters(sample) = &record.event {
                     assert!(sample.t_us + uncertainty >= before && sample.t_us <= after + uncertainty, "{kind:?}");
-                    // What was sampled cannot be later than its arrival.
+                    // A sample cannot be later than its arrival.
                     assert!(sample.t_us <= record.t_us + uncertainty, "{kind:?}");
                     assert!(sample.t_us > last, "{kind:?}: time stands still");
                     last = sample.t_us;
                 }
             }
-            // A time of the device's own clock, as programs on it stamp their logs, is found on the host's axis.
+            // A timestamp of the device's own clock, such as programs on it put into their logs, is mapped to
+            // the host's axis.
             let clock = session.sampler().clock().borrow().unwrap();
             let boot = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
             let boot_us = boot.tv_sec as u64 * 1_000_000 + boot.tv_nsec as u64 / 1000;
@@ -562,7 +563,7 @@ fn a_lost_link_is_told_and_the_data_kept() {
         assert!(session.sampler().is_ended());
         let series = &session.store.device_counters().series()[0].series;
         assert!(series.count() >= 5);
-        // It is taken up again with the same counters.
+        // Sampling is resumed with the same counters.
         let sampler = Sampler::start(
             &device,
             Root::None,
@@ -608,13 +609,13 @@ fn as_fast_as_it_goes_is_measured() {
                 report.late
             );
             assert!(report.ticks > 0 && report.cpu_us_per_tick.unwrap() > 0.0);
-            // A new measurement of the clock does not stop a loop that never waits.
+            // Measuring the clock again does not stop a loop that never waits.
             assert_eq!(session.sampler.take().unwrap().stop().await.reason, None);
         }
     });
 }
 
-/// `/proc/stat` of some processors that were busy for so many per cent of `time`.
+/// `/proc/stat` of some processors that were busy for these percentages of `time`.
 fn stat(busy: &[u64], time: u64) -> String {
     let line = |name: &str, busy: u64| format!("{name} {} 0 0 {} 0 0 0 0 0 0\n", busy * time, (100 - busy) * time);
     let mean = busy.iter().sum::<u64>() / busy.len() as u64;
@@ -632,7 +633,7 @@ fn processors_come_and_go() {
         let mut session = Session::start(&device, counters, Rate::Hertz(50.0));
         session.until_ticks(3).await;
         let more = "intr 7 0 0\nctxt 9\n";
-        // More and fewer lines, longer and shorter ones, with and without something behind them.
+        // More and fewer lines, longer and shorter ones, with and without anything after them.
         let (eight, two, nine) = ([10, 20, 30, 40, 50, 60, 70, 80], [20, 40], [10, 20, 30, 40, 50, 60, 70, 80, 90]);
         let scenes: [(&[u64], u64, &str); 6] = [
             (&eight, 1, more),
@@ -645,7 +646,7 @@ fn processors_come_and_go() {
         for (busy, scale, behind) in scenes {
             let expected = (busy.iter().sum::<u64>() / busy.len() as u64) as f64;
             let busiest = *busy.iter().max().unwrap() as f64;
-            // A reading may fall between the two halves of writing, and then its difference is lost.
+            // A reading may fall between the two halves of a write, and its difference is then lost.
             for step in 1.. {
                 assert!(step < 1000, "{busy:?} {scale} {behind:?}: {:?}", session.records.last());
                 tree.write("/proc/stat", (stat(busy, step * scale) + behind).as_bytes());
@@ -675,7 +676,7 @@ fn what_commands_cost_is_counted() {
         let busy = "#!/tools/mksh\ni=0;while [ $i -lt 1000000 ];do i=$((i+1));done\n";
         std::fs::write(tree.root().join("tools/dumpsys"), busy).unwrap();
         let mut session = Session::start(&device, counters, Rate::Hertz(5.0));
-        // The loop itself costs a few milliseconds a second.
+        // The loop itself costs a few milliseconds per second.
         session
             .until("what dumpsys costs", |_, record| match &record.event {
                 Event::SamplerReported(report) => {
@@ -688,7 +689,7 @@ fn what_commands_cost_is_counted() {
     });
 }
 
-/// What is sampled unless something else is asked for, on a phone.
+/// The cost of what is sampled on a phone by default.
 #[test]
 fn the_default_choice_is_measured() {
     block_on(async {
@@ -698,7 +699,7 @@ fn the_default_choice_is_measured() {
         let count = counters.len();
         let mut session = Session::start(&device, counters, Rate::Hertz(20.0));
         let mut reports = Vec::new();
-        // The first report has the start in it; two rounds of services are in the others.
+        // The first report includes the start; the others include two rounds of services.
         session
             .until("reports of ten seconds", |_, record| {
                 if let Event::SamplerReported(report) = &record.event {

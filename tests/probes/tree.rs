@@ -1,4 +1,5 @@
-//! A device whose `/sys` and some of `/proc` are a snapshot's: mount and user namespaces, and mksh with toybox as on Android.
+//! A device whose `/sys` and part of `/proc` come from a snapshot: mount and user namespaces, and mksh with
+//! toybox as on Android.
 
 use super::device::{rooted_device, shell_device, tool};
 use qnnscope::devices::Device;
@@ -8,7 +9,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// Makes the folder `$1` the root: the machine's programs, the snapshot's files; then runs `$4` as user `$2` without rights (`$3` is the `-c` before it).
+/// Makes the folder `$1` the root: this machine's programs, the snapshot's files; then runs `$4` as user `$2`
+/// without capabilities (`$3` is the `-c` before it).
 const ENTER: &str = r#"
 cd "$1" && mount --bind . . && cd "$1" || exit 97
 for folder in usr bin lib lib64 dev proc; do
@@ -23,7 +25,7 @@ mkdir -p old && pivot_root . old && cd / && umount -l old || exit 97
 exec /usr/bin/unshare --user --map-user="$2" --map-group="$2" /usr/bin/env PATH=/tools mksh -c "$4"
 "#;
 
-/// The snapshot's files, to be changed while they are read.
+/// The snapshot's files, which may be changed while they are read.
 pub struct Tree {
     folder: TempDir,
     uid: u32,
@@ -69,7 +71,7 @@ impl Tree {
         tree
     }
 
-    /// `/tools`: toybox's commands, and `dumpsys` where the snapshot has its output.
+    /// `/tools`: toybox's commands, and `dumpsys` if the snapshot has its output.
     fn tools(&self, data: &Path) {
         let folder = self.root().join("tools");
         std::fs::create_dir_all(&folder).unwrap();
@@ -95,7 +97,7 @@ impl Tree {
         self.folder.path()
     }
 
-    /// Where a path of the device is here.
+    /// The path on this machine of a path on the device.
     pub fn here(&self, path: &str) -> PathBuf {
         match path.strip_prefix("/proc/") {
             Some(rest) => self.root().join("snapshot-proc").join(rest),
@@ -103,9 +105,9 @@ impl Tree {
         }
     }
 
-    /// Writes a file in place, as the kernel changes its own.
+    /// Writes a file in place, as the kernel changes its own files.
     pub fn write(&self, path: &str, content: &[u8]) {
-        // The clock is the machine's own.
+        // The clock is this machine's own.
         if path == "/proc/uptime" {
             return;
         }
@@ -114,7 +116,7 @@ impl Tree {
         std::fs::write(here, content).unwrap();
     }
 
-    /// The paths that differ in another state of the device (`load`, `throttle`).
+    /// Applies the files that differ in another state of the device (`load`, `throttle`).
     pub fn overlay(&self, snapshot: &str, scene: &str) {
         let file = snapshot_folder(snapshot).join(format!("{scene}.json"));
         let scene: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
@@ -137,7 +139,7 @@ impl Tree {
         shell_device("tree", DeviceKind::Adb, &self.enter(&self.uid.to_string()), &path)
     }
 
-    /// The device, with a `su` that leads to root.
+    /// The device, with a `su` that gives root.
     pub fn rooted_device(&self) -> Device {
         let su = self.root().join("tools/su");
         std::fs::write(&su, "#!/tools/mksh\n[ \"$1\" = -c ] && exec mksh -c \"$2\"\nexit 1\n").unwrap();

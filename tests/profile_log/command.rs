@@ -10,7 +10,7 @@ fn profile_log(file: &Path, flags: &str) -> Done {
     Qnnscope::without_runtime().arg("profile-log").arg(file).flags(flags).finish()
 }
 
-/// The program with bytes on stdin: exit status, stdout, stderr.
+/// Runs the program with bytes on stdin: exit status, stdout, stderr.
 fn piped(bytes: &[u8], flags: &str) -> (i32, String, String) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_qnnscope"))
         .args(["profile-log", "-"])
@@ -160,7 +160,7 @@ fn a_reader_that_goes_away_is_no_failure() {
     assert!(String::from_utf8_lossy(&full.stderr).contains("No space left"), "{full:?}");
 }
 
-/// The program may use 128 MiB of address space, which is less than the log has and less than a claimed length.
+/// The program may use 128 MiB of address space, which is less than the log and less than a claimed length.
 #[test]
 fn memory_does_not_grow_with_the_log() {
     let dir = tempfile::tempdir().unwrap();
@@ -173,7 +173,7 @@ fn memory_does_not_grow_with_the_log() {
     }
     drop(file);
     let sessions = (160 << 20) / block.len() * 1000;
-    // The beginning of a chunk of 1 GiB that never comes.
+    // The start of a 1 GiB chunk that never arrives.
     let mut begun = once.clone();
     begun[..4].copy_from_slice(&(1_u32 << 30).to_le_bytes());
     std::fs::write(&claims, begun).unwrap();

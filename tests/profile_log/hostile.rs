@@ -1,4 +1,4 @@
-//! Bytes that no writer writes: no panic, no endless loop, no memory beyond what arrived.
+//! Bytes that no writer produces: no panic, no endless loop, no more memory than the input justifies.
 
 use super::made::{Ev, Flat, chunk, ev, msg};
 use super::{logs, read};
@@ -9,7 +9,7 @@ use qnnscope::backends::profile_log::{
 use std::io::Cursor;
 use std::time::{Duration, Instant};
 
-/// Reads in every way there is. Any outcome is fine that comes.
+/// Reads the log in every possible way. Any outcome is acceptable.
 fn swallow(log: &[u8], piece: usize) {
     let (mut decoder, mut found) = (Decoder::new(), Vec::new());
     for piece in log.chunks(piece) {
@@ -30,7 +30,7 @@ fn swallow(log: &[u8], piece: usize) {
     }
 }
 
-/// Whole small logs to be broken.
+/// Small whole logs to be damaged.
 fn seeds() -> Vec<Vec<u8>> {
     let names = logs();
     let mut seeds: Vec<Vec<u8>> = names.iter().map(|name| read(&format!("{name}.log"))).collect();
@@ -39,7 +39,7 @@ fn seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// A position anywhere in the log, and what goes there.
+/// A random position in the log, and what to write there.
 fn change() -> impl Strategy<Value = (prop::sample::Index, Vec<u8>)> {
     let bytes = prop_oneof![
         prop::collection::vec(any::<u8>(), 1..8),
@@ -68,13 +68,14 @@ fn broken(seeds: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// Random bytes with a length word in front that fits, so that they are looked into.
+/// Random bytes after a length word that matches, so that their content is examined.
 fn framed() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(prop_oneof![3 => Just(0_u8), 2 => 0_u8..32, 1 => any::<u8>()], 0..600)
         .prop_map(|bytes| [(bytes.len() as u32).to_le_bytes().to_vec(), bytes].concat())
 }
 
-/// `QNNSCOPE_FUZZ_SECONDS` makes the three properties below run for so long each, and say how many cases that were.
+/// With `QNNSCOPE_FUZZ_SECONDS`, the three properties below each run for that long, and print how many cases
+/// that was.
 fn run<S: Strategy<Value = Vec<u8>>>(what: &str, cases: u32, strategy: S) {
     let seconds = std::env::var("QNNSCOPE_FUZZ_SECONDS").ok().map(|text| text.parse().unwrap());
     let end = Instant::now() + Duration::from_secs(seconds.unwrap_or(0));
@@ -115,12 +116,12 @@ fn first_error(log: &[u8]) -> ProfileLogError {
     let mut decoder = Decoder::new();
     decoder.push(log);
     let error = decoder.next_chunk().unwrap_err();
-    // Nothing more comes out of it.
+    // Nothing more can be read from it.
     assert!(decoder.next_chunk().unwrap().is_none());
     error
 }
 
-/// The chunk behind a good one, so that its damage is told.
+/// The damage reported for a bad chunk that follows a good one.
 fn damage(bad: Vec<u8>) -> Damage {
     let mut decoder = Decoder::new();
     decoder.push(&chunk(Some("net"), &[]));
@@ -184,7 +185,7 @@ fn nesting_has_a_limit() {
     assert_eq!((levels, &event["identifier"]), (MAX_EVENT_DEPTH, &serde_json::json!("deepest")));
 }
 
-/// One message whose events are made by `fill`, which gets the place of the offset to their list.
+/// One message whose events are created by `fill`, which is given the place of the offset to their list.
 fn one_message(fill: impl FnOnce(&mut Flat, usize)) -> Vec<u8> {
     let mut flat = Flat::new();
     let (root, fields) = flat.table(&[1]);
@@ -237,7 +238,8 @@ fn shared_names_cannot_multiply() {
         })
     };
     assert_eq!(damage(log(10_000, 100_000)), Damage::TooMuchText);
-    // What a writer that shares names may do: 1,000 inferences of one op with a name of 100 bytes.
+    // What a writer that shares names may legitimately do: 1,000 inferences of one op with a name of 100
+    // bytes.
     let shared = log(1000, 100);
     assert_eq!(super::rows(&shared).len(), 3 + 1 + 1000);
 }
@@ -255,7 +257,7 @@ fn tables_and_vectors_must_lie_inside() {
             break_it(flat, event);
         }))
     };
-    // The event's list of fields lies right before it: own length, table's length, three entries.
+    // The event's vtable is right before it: its own length, the table's length, three entries.
     let vtable = |event: usize| event - 10;
     for (what, break_it) in [
         (
@@ -290,7 +292,7 @@ fn tables_and_vectors_must_lie_inside() {
 
 #[test]
 fn endless_new_names_are_refused() {
-    // 40 MB of new names kept for each of text and JSON would be 120 MB and more; the limit is 64 MiB.
+    // 40 MB of new names, kept for both text and JSON, would take 120 MB and more; the limit is 64 MiB.
     let log: Vec<u8> = (0..40_u64)
         .flat_map(|part| {
             let events = (0..1000).map(|i| ev(&format!("{part} {i} {}", "x".repeat(1000)), 404, 1)).collect();
@@ -300,6 +302,6 @@ fn endless_new_names_are_refused() {
     for result in [write_text(log.as_slice(), "x", std::io::sink()), write_json(log.as_slice(), "x", std::io::sink())] {
         assert!(matches!(result, Err(ProfileLogError::TooManyNames { .. })), "{result:?}");
     }
-    // The rows need no names to be kept.
+    // The rows do not require names to be kept.
     assert_eq!(super::rows(&log).len(), 3 + 40 + 40_000);
 }

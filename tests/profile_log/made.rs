@@ -1,16 +1,16 @@
-//! Logs made on the spot: FlatBuffers written by hand, honest ones and hostile ones.
+//! Logs made on the spot: handwritten FlatBuffers, valid and hostile.
 
 /// A FlatBuffer under construction: parents first, offsets patched in later.
 #[derive(Default)]
 pub struct Flat(pub Vec<u8>);
 
 impl Flat {
-    /// Room for the root offset.
+    /// An empty buffer with room for the root offset.
     pub fn new() -> Self {
         Self(vec![0; 4])
     }
 
-    /// A table with 8 bytes for each of its fields; returns where it is and where its fields are.
+    /// A table with 8 bytes for each of its fields; returns its position and those of its fields.
     pub fn table(&mut self, slots: &[usize]) -> (usize, Vec<usize>) {
         let entries = slots.iter().max().map_or(0, |slot| slot + 1);
         let vtable = self.0.len();
@@ -27,7 +27,7 @@ impl Flat {
         (at, (0..slots.len()).map(|i| at + 4 + 8 * i).collect())
     }
 
-    /// A vector of offsets; returns where it is and where its elements are.
+    /// A vector of offsets; returns its position and those of its elements.
     pub fn vector(&mut self, length: usize) -> (usize, Vec<usize>) {
         let at = self.0.len();
         self.0.extend((length as u32).to_le_bytes());
@@ -43,7 +43,7 @@ impl Flat {
         at
     }
 
-    /// Lets the offset at `place` point at `target`.
+    /// Makes the offset at `place` point to `target`.
     pub fn point(&mut self, place: usize, target: usize) {
         self.put(place, &((target - place) as u32).to_le_bytes());
     }
@@ -52,7 +52,7 @@ impl Flat {
         self.0[place..place + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// With its length in front.
+    /// The chunk: the buffer preceded by its length.
     pub fn chunk(self) -> Vec<u8> {
         [(self.0.len() as u32).to_le_bytes().to_vec(), self.0].concat()
     }
@@ -104,13 +104,13 @@ pub struct Msg {
     pub events: Vec<Ev>,
 }
 
-/// A message that took `us` microseconds, made at `1000 + seq`.
+/// A message that took `us` microseconds, created at `1000 + seq`.
 pub fn msg(method: u8, seq: u64, us: u64, graph: &str, events: Vec<Ev>) -> Msg {
     let interval = (100, 100 + us);
     Msg { method, seq, time: 1000 + seq, interval, private: false, graph: graph.as_bytes().to_vec(), events }
 }
 
-/// A chunk, with a header if there is a writer's name.
+/// A chunk, with a header if a writer is named.
 pub fn chunk(writer: Option<&str>, messages: &[Msg]) -> Vec<u8> {
     let mut flat = Flat::new();
     let (root, fields) = flat.table(&[0, 1]);
@@ -126,7 +126,7 @@ pub fn chunk(writer: Option<&str>, messages: &[Msg]) -> Vec<u8> {
             flat.point(*place, text);
         }
     } else {
-        // Slot 0 of the root's list of fields: no header.
+        // Slot 0 in the root's vtable: no header.
         flat.put(root - 4, &[0, 0]);
     }
     let (list, places) = flat.vector(messages.len());

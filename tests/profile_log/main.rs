@@ -1,4 +1,4 @@
-//! Profiling logs of real runs, made ones and broken ones.
+//! Profiling logs: of real runs, handmade, and damaged.
 
 #![allow(clippy::pedantic, clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 #![cfg(target_os = "linux")]
@@ -48,7 +48,7 @@ fn csv(log: &[u8], location: &str) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// The rows alone.
+/// Only the rows.
 fn rows(log: &[u8]) -> Vec<String> {
     csv(log, "x").lines().skip(5).map(str::to_owned).collect()
 }
@@ -65,7 +65,7 @@ fn json(log: &[u8]) -> serde_json::Value {
     serde_json::from_slice(&out).unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&out)))
 }
 
-/// Everything of a message, to compare with.
+/// A message's entire content, for comparison.
 fn describe(message: &Message<'_>) -> String {
     fn describe_event(event: &Event<'_>, out: &mut String) {
         write!(
@@ -94,7 +94,7 @@ fn describe(message: &Message<'_>) -> String {
     out
 }
 
-/// Messages of all chunks that are whole by now.
+/// Messages of all chunks that are complete by now.
 fn drain(decoder: &mut Decoder, found: &mut Vec<String>) -> Result<(), ProfileLogError> {
     while let Some(chunk) = decoder.next_chunk()? {
         found.extend(chunk.messages().map(|message| describe(&message)));

@@ -1,4 +1,4 @@
-//! Rules that no real log shows, sessions, cut and growing logs, statistics.
+//! Rules that no real log shows: sessions, truncated and growing logs, statistics.
 
 use super::made::{Msg, Number, chunk, ev, msg};
 use super::{drain, json, logs, messages, read, read_text, rows, text};
@@ -29,7 +29,7 @@ fn bytes_may_arrive_in_any_pieces() {
     }
 }
 
-/// Gives one byte at a time.
+/// Yields one byte at a time.
 struct Trickle<'a>(&'a [u8]);
 
 impl std::io::Read for Trickle<'_> {
@@ -68,7 +68,7 @@ fn a_log_cut_anywhere_gives_its_whole_chunks() {
         decoder.finish().unwrap();
         assert_eq!(found, expected[..whole], "cut at {cut}");
         assert_eq!(decoder.incomplete_bytes(), (cut - ends[whole]) as u64);
-        // And goes on where it was.
+        // Then it continues where it was.
         decoder.push(&log[cut..]);
         drain(&mut decoder, &mut found).unwrap();
         assert_eq!(found, expected, "cut at {cut} and grown");
@@ -106,7 +106,7 @@ fn sessions_are_told_apart() {
     }
     let once = read("cpu-2op-20inf-detailed.log");
     assert_eq!(sessions(&once.repeat(3)), [(25, 20); 3]);
-    // Without a header in between, and ending with the number that the next one begins with.
+    // Without a header in between, and where one ends with the number that the next one begins with.
     let log = [chunk(Some("net"), &[execute(0, 5, "g")]), chunk(None, &[execute(0, 7, "g")])].concat();
     assert_eq!(sessions(&log), [(1, 1), (1, 1)]);
 }
@@ -121,7 +121,7 @@ fn text_of_several_sessions_is_one_report_each() {
     assert!(first.starts_with("Session 1:\nInput Log File Location: x\n"), "{first}");
     assert!(first.contains("    NetRun: 200 us\n    Backend (A): 100 us\n"), "{first}");
     assert!(second.contains("    NetRun: 1000 us\n    Backend (A): 500 us\n"), "{second}");
-    // The viewer's figure for both is the mean over all.
+    // The viewer prints the mean over all of them for both.
     let viewers = read_text("api-appended.txt");
     assert!(viewers.contains("    NetRun: 200 us\n"));
     let ours = super::text(&read("api-appended.log"), "x");
@@ -309,7 +309,7 @@ fn statistics_are_those_of_the_messages() {
             ("Output", 3)
         ]
     );
-    // One inference supports no percentile.
+    // One inference does not support any percentile.
     assert_eq!(document["graphs"][0]["netrun_us"]["p50"], Value::Null);
 }
 

@@ -1,18 +1,19 @@
-//! The CSV is made by several threads; logs here are long enough to keep all of them busy.
+//! The CSV is written by several threads; the logs here are long enough to keep all of them busy.
 
 use super::made::{Msg, chunk, ev, msg};
 use super::{csv, read};
 use qnnscope::backends::profile_log::{ProfileLogError, ReadOutcome, write_csv, write_csv_once};
 use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
 
-/// Repetitions of a log of 1 MB: far more than all buffers together hold.
+/// Repetitions of a 1 MB log: far more than all buffers hold together.
 const TIMES: usize = 24;
 
 fn long() -> Vec<u8> {
     read("cpu-2op-3000inf-detailed.log").repeat(TIMES)
 }
 
-/// The CSV of a log that is repeated: inferences are listed together, all else once. It must have one graph.
+/// The expected CSV of a repeated log: inferences are listed for each repetition, everything else once. The
+/// log must have one graph.
 fn repeated(log: &[u8], times: usize) -> String {
     let once = csv(log, "x");
     let is_inference = |line: &&str| line.split(',').nth(1) == Some("EXECUTE");
@@ -43,7 +44,7 @@ fn rows_keep_the_order_of_the_log() {
 
 #[test]
 fn a_file_and_a_pipe_give_the_same() {
-    // Two graphs in turn, so that rows go through the spool, and several sizes of chunks.
+    // Two graphs that alternate, so that rows go through the spool, and chunks of several sizes.
     let mut log = read("htp-2graphs-5inf-detailed.log").repeat(700);
     log.extend(read("htp-2op-q8-1200inf-detailed.log").repeat(6));
     log.extend(read("cpu-2graphs-5inf-detailed.log").repeat(300));
@@ -65,7 +66,7 @@ fn damage_counts_in_the_order_of_the_log() {
     let (good, once) = (long(), read("cpu-2op-3000inf-detailed.log"));
     let bad = [&[16, 0, 0, 0][..], &[0xff; 16]].concat();
     let short = [4_u8, 0, 0, 0, 1, 2, 3, 4];
-    // The first damage holds, whatever follows it.
+    // The first damage is the one reported, whatever follows it.
     for damage in [&bad[..], &short] {
         let log = [&good, damage, &good, &bad, &once].concat();
         let (outcome, rows) = outcome(Cursor::new(&log));
@@ -77,7 +78,7 @@ fn damage_counts_in_the_order_of_the_log() {
     }
 }
 
-/// Gives the bytes in small pieces; fails after them.
+/// Yields the bytes in small pieces, then fails.
 struct Failing<'a>(Cursor<&'a [u8]>);
 
 impl Read for Failing<'_> {
@@ -110,7 +111,7 @@ fn a_source_that_fails_is_told_and_nothing_is_printed() {
     assert!(matches!(error, ProfileLogError::Read(_)) && out.is_empty());
 }
 
-/// Takes some bytes, then no more.
+/// Accepts some bytes, then no more.
 struct Full(usize);
 
 impl Write for Full {
@@ -136,7 +137,7 @@ fn a_sink_that_fails_ends_it() {
     }
 }
 
-/// Takes some bytes, then panics.
+/// Accepts some bytes, then panics.
 struct Panicking(usize);
 
 impl Write for Panicking {
@@ -159,7 +160,7 @@ fn nobody_waits_for_a_thread_that_panicked() {
     }
 }
 
-/// Another log when it is read again.
+/// A log that differs when it is read again.
 struct Changing<'a> {
     log: Cursor<&'a [u8]>,
     again: &'a [u8],
@@ -191,12 +192,12 @@ fn a_log_that_changes_meanwhile_is_told() {
         let error = write_csv(Changing { log: Cursor::new(&log), again }, "x", io::sink()).unwrap_err();
         assert!(matches!(error, ProfileLogError::Changed), "{error:?}");
     }
-    // What is appended is no change.
+    // Appended data does not count as a change.
     let longer = [&log[..], &other].concat();
     write_csv(Changing { log: Cursor::new(&log), again: &longer }, "x", io::sink()).unwrap();
 }
 
-/// Chunks above 16 MiB are worked on one at a time, between small ones.
+/// Chunks above 16 MiB are processed one at a time, between small ones.
 #[test]
 fn large_chunks_take_their_turn() {
     let name = "n".repeat(20_000);

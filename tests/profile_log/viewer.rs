@@ -3,8 +3,8 @@
 use super::{csv, fixture, json, logs, read, read_text, text};
 use serde_json::{Value, json};
 
-/// Logs that the viewer's text is wrong for, or that are no logs: several sessions in one average, an all-zero report for
-/// nothing at all.
+/// Logs for which the viewer's text is wrong, or that are not logs: several sessions in one average, an
+/// all-zero report for an empty file.
 const OTHER_TEXT: [&str; 3] = ["api-appended", "ort-cpu-cls-2sessions-2inf-detailed", "net-run-failed-0bytes"];
 
 #[test]
@@ -40,7 +40,7 @@ fn text_is_the_viewers_where_that_is_right() {
         let expected: String =
             read_text(&format!("{name}.txt"))
                 .lines()
-                // Said of one log, and not true: there is no queue-wait event in it.
+                // Printed for one log, and not true: there is no queue-wait event in it.
                 .filter(|line| !line.starts_with("Multiple queue-wait"))
                 .map(|line| {
                     if line.starts_with("qnn-profile-viewer v") { "VERSION\n".to_owned() } else { format!("{line}\n") }
@@ -52,7 +52,7 @@ fn text_is_the_viewers_where_that_is_right() {
     assert_eq!(compared, 37, "logs with a text");
 }
 
-/// An event of ours in the viewer's words.
+/// One of our events in the viewer's terms.
 fn as_viewer(event: &Value) -> Value {
     let unit = match event["unit"].as_str().unwrap() {
         "us" => "MICROSEC",
@@ -113,7 +113,7 @@ fn every_field_and_every_level_is_kept() {
             }
             let method = match expected["method"].as_str().unwrap() {
                 "BACKEND_DEINIT" => "de_init".to_owned(),
-                // The viewer has no name for it here.
+                // The viewer has no name for this one.
                 "" => "library_load".to_owned(),
                 other => other.trim_start_matches("BACKEND_").trim_start_matches("APP_").to_lowercase(),
             };
@@ -147,7 +147,7 @@ fn documents_fit_their_schema() {
         messages += document["messages"].as_u64().unwrap();
     }
     assert!(messages > 4000);
-    // And it refuses what is never printed.
+    // And it rejects what is never printed.
     let good = json(&read("api-methods.log"));
     for (pointer, value) in [
         ("/schema", json!("qnnscope.profile-log/2")),

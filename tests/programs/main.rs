@@ -1,4 +1,4 @@
-//! qnnscope beside other programs: tapped ones, terminals, pip.
+//! qnnscope together with other programs: tapped ones, terminals, pip.
 
 #![allow(clippy::pedantic, clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 

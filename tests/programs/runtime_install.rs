@@ -1,6 +1,6 @@
-//! Installing a runtime through the library's API, as far as possible with the real pip and the real wheel.
-//! Downloads the wheel (93 MB, from pip's cache after the first time). The disks that fill up are small ones in a mount
-//! namespace, which root always may make, and other users where the system lets them.
+//! Installing a runtime through the library's API, with the real pip and the real wheel where possible.
+//! Downloads the wheel (93 MB, from pip's cache after the first time). The disks that fill up are small ones
+//! in a mount namespace, which root can always create, and other users if the system lets them.
 
 #![cfg(target_os = "linux")]
 
@@ -39,8 +39,8 @@ fn left_in(data: &Path) -> Vec<String> {
         .collect()
 }
 
-/// A Python that does what `script` says. A child writes the file: one that this process has open for writing cannot be
-/// run while another test starts a child.
+/// A Python that does what `script` says. A child writes the file: while another test starts a child, a file
+/// that this process has open for writing cannot be executed.
 fn fake_python(dir: &Path, script: &str) -> PathBuf {
     let path = dir.join("python");
     let status = Command::new("sh")
@@ -61,7 +61,7 @@ fn wheel_of_size(dir: &Path, bytes: usize) -> PathBuf {
     let options = zip::write::SimpleFileOptions::default();
     for name in ["libQnnSystem.so", "libQnnCpu.so"] {
         wheel.start_file(format!("onnxruntime_qnn/{name}"), options).expect("entry");
-        // The test program is a library of this machine as far as its header goes.
+        // As far as its header is concerned, the test program is a library for this machine.
         let program = std::env::current_exe().expect("we run");
         let mut content = fs::read(program).expect("readable");
         content.resize(bytes / 2, 0);
@@ -69,7 +69,7 @@ fn wheel_of_size(dir: &Path, bytes: usize) -> PathBuf {
     }
     for (name, text) in [
         ("METADATA", "Metadata-Version: 2.1\nName: onnxruntime-qnn\nVersion: 2.3.0\n"),
-        // pip wants this one, too.
+        // pip requires this one too.
         ("WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: false\n"),
     ] {
         wheel.start_file(format!("onnxruntime_qnn-2.3.0.dist-info/{name}"), options).expect("entry");
@@ -159,7 +159,8 @@ fn the_real_pip_without_a_way_to_the_index() {
     let data = temp();
     let mut request = InstallRequest::new(env_in(data.path()));
     let python = request.env.python.display().to_string();
-    // Port 9 of this machine answers nobody. No cache and no local folders: the wheel must not be found there either.
+    // Nothing listens on port 9 of this machine. No cache and no local folders: the wheel must not be found
+    // there either.
     request.env.python = fake_python(
         data.path(),
         &format!(
@@ -172,7 +173,7 @@ fn the_real_pip_without_a_way_to_the_index() {
     assert!(left_in(data.path()).is_empty());
 }
 
-/// The program with a data folder and a working folder of its own, as a user without a runtime calls it.
+/// The program with its own data folder and working folder, called as by a user without a runtime.
 fn qnnscope(data: &Path, work: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_qnnscope"));
     for variable in ["QNNSCOPE_RUNTIME", "QNN_SDK_ROOT", "QAIRT_SDK_ROOT"] {
@@ -182,7 +183,7 @@ fn qnnscope(data: &Path, work: &Path) -> Command {
     command
 }
 
-/// Exit status and what was said on stderr.
+/// Exit status and stderr.
 fn end(command: &mut Command) -> (Option<i32>, String) {
     let output = command.output().expect("qnnscope starts");
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
@@ -198,7 +199,8 @@ fn python_imports_nothing_from_the_working_folder_or_the_path_variable() {
         let text = format!("open({:?}, 'a').write({module:?})\n", mark.display().to_string());
         fs::write(path, text + "print('pip 24.1 from /x (python 3.12)')\nraise SystemExit(0)\n").expect("written");
     }
-    // Up to Python 3.10, nothing but the folder it starts in and its options decide; later ones obey this variable, too.
+    // Up to Python 3.10, only the folder it starts in and its options decide; later versions also obey this
+    // variable.
     let old = fake_python(data.path(), "unset PYTHONSAFEPATH\nexec python3 \"$@\"");
     for python in [PathBuf::from("python3"), old] {
         for folder in ["modules", "modules/package"] {
@@ -206,7 +208,7 @@ fn python_imports_nothing_from_the_working_folder_or_the_path_variable() {
             for path in [None, Some(&folder)] {
                 let mut command = qnnscope(data.path(), &folder);
                 command.env("QNNSCOPE_PYTHON", &python).args(["runtime", "install", "--yes", "--version", "9.9.9"]);
-                // Without a network the answer comes soon; which pip gives it is all that matters here.
+                // Without a network the answer comes quickly; all that matters here is which pip gives it.
                 command.env("PIP_NO_INDEX", "1").env("PIP_FIND_LINKS", data.path());
                 path.map(|path| command.env("PYTHONPATH", path));
                 let (status, said) = end(&mut command);
@@ -240,7 +242,7 @@ fn another_index_is_asked_as_configured_and_its_wheel_needs_consent() {
         command.env("PIP_NO_INDEX", "1").env("PIP_FIND_LINKS", index.path()).args(arguments);
         end(&mut command)
     };
-    // The demo's yes is one to the libraries that it was made for.
+    // The demo's yes applies only to the libraries it was made for.
     for arguments in [&["runtime", "install"][..], &["demo", "--yes", "--json"], &["demo", "--json"]] {
         let (status, said) = install(arguments);
         assert_eq!(status, Some(3), "{arguments:?}: {said}");
@@ -279,7 +281,7 @@ fn verify_finds_what_was_changed_after_the_install() {
     let mut content = fs::read(&library).expect("readable");
     *content.last_mut().expect("not empty") ^= 1;
     fs::write(&library, &content).expect("written");
-    // As an update that keeps times, or somebody who hides what was done.
+    // Like an update that preserves times, or somebody hiding what was done.
     File::options().write(true).open(&library).expect("open").set_modified(modified).expect("set");
     let (status, out, _) = call(&["runtime", "verify"]);
     assert_eq!(status, Some(1), "{out}");
@@ -323,11 +325,12 @@ fn a_data_folder_that_cannot_be_made() {
     assert!(error.to_string().contains("file/runtimes"), "{error}");
 }
 
-/// Tells the child that it is in a mount namespace of its own.
+/// Tells the child that it is in its own mount namespace.
 const INSIDE: &str = "QNNSCOPE_TEST_NAMESPACE";
 
-/// Runs the named test of this program again in a user and mount namespace of its own, where a small disk may be mounted
-/// without root and disappears with the process. Returns true in that child, which then does the test.
+/// Runs the named test of this program again in its own user and mount namespace, where a small disk can be
+/// mounted without root and disappears with the process. Returns true in that child, which then runs the
+/// test.
 fn in_namespace(test: &str) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return true;
@@ -349,7 +352,7 @@ fn in_namespace(test: &str) -> bool {
     false
 }
 
-/// A small file system of its own, unmounted in the end.
+/// A small file system, unmounted at the end.
 struct SmallDisk(TempDir);
 
 impl SmallDisk {
@@ -388,7 +391,7 @@ fn the_disk_fills_up_while_unpacking() {
     assert_eq!(*needed, Some(32 << 20));
     assert!(error.hint().is_some_and(|hint| hint.starts_with("free 32 MiB in ")));
     assert!(left_in(disk.0.path()).is_empty());
-    // The room is free again: what fits is installed.
+    // There is room again: a wheel that fits is installed.
     request.wheel_file = Some(wheel_of_size(wheels.path(), 4 << 20));
     install(&request, Consent::Given, &mut |_| {}).expect("4 MiB fit");
 }
@@ -451,7 +454,7 @@ fn a_kill_at_any_moment_leaves_nothing_or_a_whole_runtime() {
         }
         named.len()
     };
-    // How long an install takes here, so that the kills fall on all of it.
+    // How long an install takes here, so that the kills are spread over all of it.
     let data = temp();
     let begun = std::time::Instant::now();
     assert!(install(data.path()).status().expect("it starts").success());
@@ -470,7 +473,7 @@ fn a_kill_at_any_moment_leaves_nothing_or_a_whole_runtime() {
         unfinished += usize::from(whole(data.path()) == 0);
     }
     assert!(unfinished > 0, "no kill came before the end of the first install: nothing was tested");
-    // The next one cleans up what the dead ones left.
+    // The next install cleans up what the killed ones left.
     assert!(install(data.path()).arg("--force").status().expect("it starts").success());
     assert_eq!(whole(data.path()), 1);
     assert_eq!(left_in(data.path()).len(), 1, "{:?}", left_in(data.path()));

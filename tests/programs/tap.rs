@@ -1,5 +1,6 @@
-//! `qnnscope tap` on real programs: what they do is unchanged, and what they did is told. The programs are a small C host of
-//! QNN's CPU backend (`support/tap_host.c`), qnnscope's own runner, and processes that say what no tap says.
+//! `qnnscope tap` on real programs: their behaviour is unchanged, and what they did is reported. The programs
+//! are a small C host of QNN's CPU backend (`support/tap_host.c`), qnnscope's own runner, and processes that
+//! send what no tap would.
 
 #![cfg(target_os = "linux")]
 
@@ -28,7 +29,7 @@ fn backend() -> PathBuf {
     runtime_247().join("libQnnCpu.so")
 }
 
-/// The host on the CPU backend under the tap; `flags` are the tap's.
+/// Runs the host on the CPU backend under the tap; `flags` are the tap's.
 fn tapped(flags: &str, mode: &str, count: u32) -> Done {
     Qnnscope::without_runtime()
         .arg("tap")
@@ -85,7 +86,7 @@ fn a_program_runs_as_it_does_alone_and_its_graph_is_told_like_a_run() {
     as_a_run(&document);
 }
 
-/// A graph without what is the tap's own is a run of `qnnscope.result/1`.
+/// Without the fields that only the tap has, a graph is a run of `qnnscope.result/1`.
 fn as_a_run(document: &Value) {
     const OWN: [&str; 14] = [
         "name",
@@ -145,7 +146,7 @@ fn a_context_binary_is_told_as_inspect_tells_it() {
     assert!(graph["vtcm_bytes"].as_u64().unwrap() > 0, "{graph}");
     assert_eq!(binary["read_by"].as_str().map(Path::new), Some(runtime_247().as_path()));
 
-    // One that no system library reads is told as such, in words; the copies of both are gone.
+    // A binary that no system library reads is reported as such, in words; the copies of both are gone.
     let fake = compiled(&repo("tests/support/tap_backend.c"), "libtap_backend.so", &["-shared", "-fPIC", "-lpthread"]);
     let done = Qnnscope::without_runtime()
         .arg("--runtime")
@@ -201,7 +202,8 @@ fn forks_and_children_are_processes_of_their_own() {
 
 #[test]
 fn a_program_that_closes_the_taps_descriptor_is_told_of_to_the_end_or_that_it_is_not() {
-    // Once, and with files of its own under all numbers: a new connection goes on where the one before ended.
+    // Once, with files of the program's own under all numbers: a new connection continues where the previous
+    // one ended.
     let (own, document) = split(&tapped("--json --detail-every 0", "closefds", 200).expect(0).stdout);
     assert!(own.contains("file 0 bytes"), "{own}");
     let processes = document["processes"].as_array().unwrap();
@@ -210,7 +212,7 @@ fn a_program_that_closes_the_taps_descriptor_is_told_of_to_the_end_or_that_it_is
     assert_eq!((&process["lost"], &document["lost"]), (&json!(0), &json!(0)), "{process:#}");
     assert!(process["notes"][0].as_str().unwrap().contains("opened again"), "{}", process["notes"]);
 
-    // Again and again: it gives up after the fourth time, and what is missing is said.
+    // Again and again: it gives up after the fourth time, and reports what is missing.
     let (own, document) = split(&tapped("--json --detail-every 0", "closeagain", 12).expect(0).stdout);
     assert_eq!(own.as_bytes(), alone("closeagain", 12).stdout);
     let process = &document["processes"][0];
@@ -317,7 +319,7 @@ fn a_program_that_is_not_reached_runs_on_and_is_told() {
     assert_eq!(ids(&document["findings"]), ["tap.not-reached"]);
     fits(&schema::read("tap.schema.json"), &document);
 
-    // One without QNN is reached, and told to have none.
+    // A program without QNN is reached, and reported to have none.
     let done = Qnnscope::without_runtime().flags("tap --json -- sh -c").arg("echo out; echo err >&2; exit 3").finish();
     let done = done.expect(3);
     let (own, document) = split(&done.stdout);
@@ -340,14 +342,14 @@ fn a_program_that_removes_the_taps_folder_is_not_told_to_have_no_qnn() {
     assert_eq!(ids(&document["findings"]), ["tap.not-reached"], "{document:#}");
     let evidence = document["findings"][0]["evidence"].to_string();
     assert!(evidence.contains("was removed, by the program"), "{evidence}");
-    // One that goes into the background is not told to have none, either.
-    // The tap has to be in it by the time that the program ends.
+    // Nor is one that goes into the background reported to have none. The tap has to be in it by the time the
+    // program ends.
     let stays = "setsid sleep 6 >/dev/null 2>&1 & until grep -q qnnscope_tap /proc/$!/maps; do sleep 0.05; done; sleep 0.3; exit 0";
     let done = Qnnscope::without_runtime().flags("tap --json -- sh -c").arg(stays).finish().expect(0);
     let (_, document) = split(&done.stdout);
     assert_eq!(ids(&document["findings"]), ["tap.not-reached"], "{document:#}");
     assert!(document["findings"][0]["evidence"].to_string().contains("outlives the program"), "{document:#}");
-    // What was connected before stays seen to its end.
+    // What was connected before is followed to its end.
     let later = format!(
         "{} {} plain 50; rm -rf \"$(dirname \"${{QNNSCOPE_TAP#unix:}}\")\"",
         HOST.display(),
@@ -399,7 +401,7 @@ fn a_signal_goes_to_the_program_which_decides() {
     assert!(done.text().starts_with("asked\n{"), "{}", done.text());
 }
 
-/// Says these lines to the socket, as one process.
+/// Sends these lines to the socket, as one process.
 fn say(socket: &Path, lines: &[u8]) {
     let mut stream = UnixStream::connect(socket).unwrap();
     stream.write_all(lines).unwrap();
@@ -429,7 +431,8 @@ fn programs_that_are_started_elsewhere_are_waited_for() {
         .unwrap()
         .status;
     assert!(status.success());
-    // Others say what they like: a newer tap, garbage, a process that is cut off in a word.
+    // Others send whatever they like: a newer tap, garbage, a process that is cut off in the middle of a
+    // word.
     say(&socket, &std::fs::read(repo("tests/data/fuzz/tap_stream/newer.jsonl")).unwrap());
     say(&socket, b"\xff\xfe\n{}\n[1,2]\n");
     say(&socket, &std::fs::read(repo("tests/data/fuzz/tap_stream/cut-off.jsonl")).unwrap());
@@ -449,7 +452,7 @@ fn programs_that_are_started_elsewhere_are_waited_for() {
     assert!(!socket.exists() && !pid_file.exists(), "nothing is left behind");
 }
 
-/// Op times in a session file, in their order.
+/// Op times in a session file, in order.
 fn op_times(session: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(session).unwrap();
     let records = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -488,14 +491,14 @@ fn op_times_are_those_that_a_run_has_of_the_same_events() {
         assert!(rest.any(|other| other == values), "the tap has the run's values, in the run's order");
     }
     assert_eq!(rows(&at("run.jsonl")), rows(&at("tap.jsonl")));
-    // A document and a session of a tap are compared like those of runs.
+    // Documents and sessions of a tap can be compared like those of runs.
     let compared =
         |other: &str| Qnnscope::without_runtime().arg("compare").arg(at("run.jsonl")).arg(at(other)).finish();
     let mut told = Vec::new();
     for other in ["tap.json", "tap.jsonl"] {
         let text = compared(other).expect(0).text();
         assert!(text.contains("is your program"), "{text}");
-        // What is around them, as the tap saw it; the same from both files.
+        // What happens around the executions, as the tap saw it; the same from both files.
         let around =
             text.split_once("\naround 2, in its program\n").map(|(_, rest)| rest.split("\n\n").next().unwrap());
         let around = around.unwrap_or_else(|| panic!("{text}")).split_whitespace().collect::<Vec<_>>().join(" ");
@@ -506,7 +509,7 @@ fn op_times_are_those_that_a_run_has_of_the_same_events() {
     assert_eq!(told[0], told[1]);
 }
 
-/// The program of the live view, on a terminal of its own.
+/// The program with the live view, on its own terminal.
 struct Terminal {
     child: Box<dyn portable_pty::Child + Send + Sync>,
     writer: Box<dyn Write + Send>,
@@ -592,7 +595,8 @@ fn the_live_view_has_the_layers_and_what_the_program_prints() {
     terminal.until("printed");
     terminal.until("and its errors");
     terminal.until("inside QNN");
-    // Leaving interrupts the program first, which ends as it likes; qnnscope then ends as it did.
+    // Leaving interrupts the program first, which ends in its own way; qnnscope then exits with the same
+    // status.
     terminal.press("q");
     terminal.press("q");
     assert_eq!(terminal.status(), 4);
@@ -604,7 +608,7 @@ fn a_pid_file_is_removed_only_while_it_is_its_own() {
     let file = dir.path().join("pid");
     let tap =
         || Qnnscope::without_runtime().args(["tap", "--headless", "--no-history", "--pid-file"]).arg(&file).arg("--");
-    // A number is nobody's: it stays, and the tap does not start.
+    // A bare number does not show whose it is: the file stays, and the tap does not start.
     std::fs::write(&file, "4242").unwrap();
     let done = tap().arg("true").finish().expect(2);
     assert!(done.stderr.contains("--pid-file"), "{}", done.stderr);

@@ -1,4 +1,5 @@
-//! `qnnscope tap` on the stand-in for qnn-net-run (`examples/qnn_net_run`), which profiles by itself where it is asked to.
+//! `qnnscope tap` on the stand-in for qnn-net-run (`examples/qnn_net_run`), which does its own profiling when
+//! asked to.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
@@ -17,7 +18,7 @@ fn tool() -> PathBuf {
     path
 }
 
-/// The tool's files of results, by name.
+/// The tool's result files, by name.
 fn results(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     for index in 0..INFERENCES {
@@ -35,7 +36,7 @@ fn results(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     found
 }
 
-/// The graph of a run of the tool under the tap, whose results are those of a run without.
+/// The graph of a run of the tool under the tap, whose results must be those of a run without it.
 fn tapped(own: &str) -> Value {
     let folder = tempfile::tempdir().unwrap();
     let list = folder.path().join("list.txt");
@@ -62,7 +63,7 @@ fn tapped(own: &str) -> Value {
     assert_eq!(results(&folder.path().join("tapped")), results(&folder.path().join("alone")), "bit by bit");
     let document: Value = serde_json::from_slice(&std::fs::read(document).unwrap()).unwrap();
     fits(&schema::read("tap.schema.json"), &document);
-    // The tool, and its process that runs the model.
+    // The tool, and the process in which it runs the model.
     assert_eq!((&document["loaded"], &document["lost"]), (&json!(2), &json!(0)));
     let graphs = document["processes"][0]["graphs"].as_array().unwrap();
     assert_eq!((graphs.len(), &graphs[0]["executions"]), (1, &json!(INFERENCES)), "{graphs:#?}");

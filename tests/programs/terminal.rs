@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use vt100::MouseProtocolMode;
 
-/// Longest wait for anything to show; generous, because a machine may be busy.
+/// Longest wait for anything to appear; generous, because the machine may be busy.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// An op type of the model: on the screen once the layers are.
+/// An op type of the model, which is on the screen once the layers are.
 const A_LAYER: &str = "Conv2d";
 
 struct Terminal {
@@ -19,7 +19,7 @@ struct Terminal {
     child: Box<dyn Child + Send + Sync>,
     writer: Box<dyn Write + Send>,
     screen: Arc<Mutex<vt100::Parser>>,
-    /// Everything that was written to the terminal.
+    /// Everything written to the terminal.
     written: Arc<Mutex<Vec<u8>>>,
     _data: tempfile::TempDir,
 }
@@ -35,7 +35,8 @@ impl Terminal {
         command.env("QNNSCOPE_DATA_DIR", data.path());
         command.env("QNNSCOPE_RUNTIME", crate::support::runtime_247());
         command.env_remove("NO_COLOR");
-        // An address for documentation, where nobody answers: no test uses or starts the user's own adb server.
+        // An address reserved for documentation, where nothing answers: no test uses or starts the user's own
+        // adb server.
         command.env("ADB_SERVER_SOCKET", "tcp:198.51.100.1:5037");
         for (key, value) in environment {
             command.env(key, value);
@@ -82,7 +83,7 @@ impl Terminal {
         self.writer.flush().unwrap();
     }
 
-    /// Waits for the end; returns the exit status and checks that the terminal was given back.
+    /// Waits for the end; returns the exit status and checks that the terminal was restored.
     fn end(mut self) -> u32 {
         let begun = Instant::now();
         let status = loop {
@@ -92,7 +93,7 @@ impl Terminal {
             assert!(begun.elapsed() < PATIENCE, "it does not end; the screen:\n{}", self.text());
             std::thread::sleep(Duration::from_millis(20));
         };
-        // What it printed last may still be on its way through the pty.
+        // Its last output may still be on its way through the pty.
         self.wait_for("the normal screen with a cursor, and the mouse left to the terminal", |screen| {
             !screen.alternate_screen()
                 && !screen.hide_cursor()
@@ -101,12 +102,12 @@ impl Terminal {
         status.exit_code()
     }
 
-    /// What the terminal sends for a button of the mouse at a cell.
+    /// Sends what the terminal sends for a mouse button at a cell.
     fn mouse(&mut self, button: u8, (column, row): (u16, u16)) {
         self.keys(&format!("\x1b[<{button};{};{}M", column + 1, row + 1));
     }
 
-    /// Where a text is, as column and row.
+    /// The position of a text, as column and row.
     fn place_of(&self, text: &str) -> (u16, u16) {
         let screen = self.screen.lock().unwrap();
         let (rows, columns) = screen.screen().size();
@@ -121,7 +122,7 @@ impl Terminal {
     }
 }
 
-/// A run that lasts longer than any test, on the faster of the bundled models.
+/// A run that lasts longer than any test, of the faster one of the bundled models.
 fn long_run() -> [String; 6] {
     let model = crate::support::demo_float().display().to_string();
     ["run", &model, "-b", "cpu", "-n", "100000000"].map(ToOwned::to_owned)
@@ -161,7 +162,7 @@ fn demo_shows_layers_of_both_backends_and_leaves_a_report() {
     terminal.wait_for("the end of both runs", |screen| screen.contents().matches("✓ done").count() >= 2);
     terminal.keys("?");
     terminal.wait_for_text("Freeze or resume the view");
-    // An escape with a key right behind it would be that key with alt.
+    // An escape immediately followed by a key would be that key with alt.
     terminal.keys("\x1b");
     terminal.wait_for("the view without help", |screen| !screen.contents().contains("Freeze or resume"));
     terminal.keys("q");
@@ -175,7 +176,7 @@ fn a_small_terminal_a_resize_and_no_colour() {
     for (rows, cols) in [(60, 200), (10, 30), (24, 80)] {
         terminal.screen.lock().unwrap().screen_mut().set_size(size(rows), size(cols));
         terminal.master.resize(PtySize { rows, cols, pixel_width: 0, pixel_height: 0 }).unwrap();
-        // Something is drawn in the last column or row of the new size: the layout followed.
+        // Something is drawn in the last column or row of the new size, so the layout has followed.
         terminal.wait_for("a frame of the new size", |screen| {
             (0..rows).any(|row| screen.cell(row, cols - 1).is_some_and(vt100::Cell::has_contents))
         });
@@ -203,7 +204,7 @@ fn signals_give_the_terminal_back_and_leave_no_runner() {
         assert_eq!(runners.len(), 1, "one runner at a time");
         signal(terminal.pid(), name);
         if name == "INT" {
-            // As Ctrl-C: the first one stops the run and keeps its figures, the second one leaves.
+            // As with Ctrl-C: the first one stops the run and keeps its figures, the second one quits.
             terminal.wait_for_text("stopped");
             signal(terminal.pid(), name);
         }
@@ -222,7 +223,7 @@ fn the_mouse_focuses_selects_and_scrolls_and_is_given_back() {
     let mut terminal = Terminal::start(&long_run(), 40, 120, &[]);
     terminal.wait_for_text(A_LAYER);
     terminal.wait_for("the mouse", ours);
-    // Frozen, so that no layer moves but by the mouse.
+    // Frozen, so that only the mouse moves layers.
     terminal.keys(" ");
     terminal.wait_for_text("PAUSED");
     let (_, header) = terminal.place_of("share %");
@@ -236,7 +237,7 @@ fn the_mouse_focuses_selects_and_scrolls_and_is_given_back() {
     terminal.mouse(WHEEL_DOWN, (10, header + 1));
     terminal.wait_for("the layers, scrolled under the pointer", marked(header + 6));
     terminal.wait_for("the log, with the focus still", marked(log));
-    // Text is selected as ever while the terminal has the mouse.
+    // While the terminal has the mouse, text can be selected as usual.
     terminal.keys("M");
     terminal.wait_for("the mouse of the terminal", theirs);
     terminal.keys("M");
@@ -265,7 +266,7 @@ fn a_killed_runner_is_a_failed_run_on_a_living_screen() {
 
 #[test]
 fn a_failed_run_opens_its_diagnosis_and_runs_again_after_the_fix() {
-    // The file is cut short, which the real libraries refuse; the fix is to put the whole one in its place.
+    // The file is truncated, which the real libraries refuse; the fix is to replace it with the whole one.
     let folder = tempfile::tempdir().unwrap();
     let model = folder.path().join("net.bin");
     let context = crate::support::context_binary("2.3.0", "htp", &crate::support::demo_int8(), None);
@@ -283,13 +284,13 @@ fn a_failed_run_opens_its_diagnosis_and_runs_again_after_the_fix() {
     std::fs::write(&model, &context).unwrap();
     terminal.keys("r");
     terminal.wait_for_text("3 htp ✓ done");
-    // The diagnosis of the newest failed run can be read again.
+    // The diagnosis of the newest failed run can be opened again.
     terminal.keys("d");
     terminal.wait_for_text("diagnosis · run 2 on htp");
     terminal.keys("q");
     terminal.wait_for_text("3 htp ✓ done");
     terminal.keys("q");
-    // The runs that failed did so for what they were given.
+    // The failed runs failed because of their input.
     assert_eq!(terminal.end(), 2);
 }
 
@@ -351,7 +352,7 @@ fn a_run_on_a_phone_shows_layers_and_counters_and_lives_through_a_lost_link() {
     terminal.wait_for("the end", |_| bench.tools_left().is_empty());
     assert_eq!(terminal.end(), 0);
     let begun = Instant::now();
-    // The device's shell does it, with nobody waiting for it.
+    // The device's shell does this, and nobody waits for it.
     while !bench.shell("ls /data/local/tmp/qnnscope | grep run-").is_empty() {
         assert!(begun.elapsed() < PATIENCE, "the folder of the run is not removed");
         std::thread::sleep(Duration::from_millis(50));
@@ -397,7 +398,7 @@ fn devices_come_and_go_on_the_start_screen() {
     assert_eq!(terminal.end(), 0);
 }
 
-/// Closes the terminal of a run once it measures; returns the events of its session.
+/// Closes the terminal of a run once it is measuring; returns the events of its session.
 fn after_the_terminal_closed(flags: &str) -> Vec<serde_json::Value> {
     let home = tempfile::tempdir().unwrap();
     let session = home.path().join("session");
@@ -465,7 +466,8 @@ fn leaving_the_view_stops_the_run_in_order() {
     assert!(text.contains(r#"{"run_finished":{"status":"stopped"}}"#), "{}", text.lines().last().unwrap());
 }
 
-/// A recorded session in the live view: all at once, from its start, forward and back, with every pane and no run to stop.
+/// A recorded session in the live view: all at once, from its start, forward and back, with every pane and
+/// without a run to stop.
 #[test]
 fn a_recorded_session_opens_plays_and_seeks() {
     let done = crate::support::Qnnscope::on(&crate::support::runtime_247())
@@ -505,7 +507,7 @@ fn a_recorded_session_opens_plays_and_seeks() {
     terminal.keys("q");
     assert_eq!(terminal.end(), 0);
 
-    // Without a file one of the history is chosen; another one from there.
+    // Without a file, one is chosen from the history; from there, another one.
     let data = tempfile::tempdir().unwrap();
     for backend in ["cpu", "htp"] {
         let kept = crate::support::Qnnscope::on(&crate::support::runtime_247()).env("QNNSCOPE_DATA_DIR", data.path());

@@ -1,5 +1,6 @@
-//! The targets of `fuzz/` on their kept corpus and on changes of it: no panic, no endless loop, with a stable compiler and
-//! without an engine. An input that a fuzzer has found is kept by putting it into `tests/data/fuzz/TARGET/`.
+//! The targets of `fuzz/` on their kept corpus and on mutations of it: no panic, no endless loop, with a
+//! stable compiler and without a fuzzing engine. To keep an input that a fuzzer has found, put it into
+//! `tests/data/fuzz/TARGET/`.
 
 use qnnscope::fuzz::{FuzzTarget, TARGETS};
 use rand_chacha::ChaCha8Rng;
@@ -9,13 +10,13 @@ use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long each target gets for changed inputs, unless `$QNNSCOPE_FUZZ_SECONDS` says otherwise.
+/// Time for each target's mutated inputs, unless `$QNNSCOPE_FUZZ_SECONDS` says otherwise.
 const TIME: Duration = Duration::from_millis(1500);
-/// Longest that any parser may take for some kilobytes, on a machine that does other things as well.
+/// Longest that any parser may take for some kilobytes, on a machine that is also doing other things.
 const LIMIT: Duration = Duration::from_secs(10);
-/// Changed inputs that every target gets, however slow the machine is.
+/// Minimum number of mutated inputs for every target, however slow the machine is.
 const LEAST: u64 = 50;
-/// Largest input that is made.
+/// Largest input generated.
 const MOST_BYTES: usize = 64 << 10;
 
 fn corpus(name: &str) -> Vec<Vec<u8>> {
@@ -30,7 +31,8 @@ fn corpus(name: &str) -> Vec<Vec<u8>> {
     inputs
 }
 
-/// Changes some bytes, cuts, doubles or joins parts, or puts numbers in where lengths and offsets may be.
+/// Changes some bytes; truncates, duplicates or joins parts; or inserts numbers where lengths and offsets may
+/// be.
 fn changed(seeds: &[Vec<u8>], random: &mut ChaCha8Rng) -> Vec<u8> {
     const WORDS: [u32; 10] = [0, 1, 4, 0x7f, 0xff, 0x7fff, 0xffff, 0x7fff_ffff, 0x8000_0000, u32::MAX];
     let below = |random: &mut ChaCha8Rng, bound: usize| random.next_u64() as usize % bound.max(1);
@@ -67,7 +69,7 @@ fn changed(seeds: &[Vec<u8>], random: &mut ChaCha8Rng) -> Vec<u8> {
     input
 }
 
-/// Runs the target; keeps an input that it does not survive, and says how to look at it.
+/// Runs the target; keeps an input that it does not survive, and prints how to examine it.
 fn swallow((name, read): FuzzTarget, input: &[u8]) {
     let begun = Instant::now();
     let outcome = catch_unwind(|| read(input));
@@ -89,7 +91,7 @@ fn every_target_survives_its_corpus_and_changes_of_it() {
         let seeds = corpus(target.0);
         swallow(target, b"");
         seeds.iter().for_each(|seed| swallow(target, seed));
-        // The same inputs in the same order everywhere; how far it gets depends on the machine.
+        // The same inputs in the same order everywhere; how many of them depends on the machine.
         let mut random = ChaCha8Rng::seed_from_u64(number);
         let begun = Instant::now();
         let mut count = 0;

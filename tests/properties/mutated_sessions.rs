@@ -1,5 +1,6 @@
-//! Sessions that somebody has tampered with: lines cut, doubled, swapped and left out, numbers made huge, texts made long. What is
-//! made of them (documents, reports, comparisons) may be little, but it is made, in bounded time.
+//! Sessions that have been tampered with: lines cut, duplicated, swapped and left out, numbers made huge,
+//! texts made long. What is made from them (documents, reports, comparisons) may contain little, but it is
+//! made, in bounded time.
 
 use qnnscope::fuzz::session_views;
 use rand_chacha::ChaCha8Rng;
@@ -8,12 +9,13 @@ use std::panic::catch_unwind;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How long sessions are changed, unless `$QNNSCOPE_FUZZ_SECONDS` says otherwise; each seed at least so often.
+/// How long sessions are mutated, unless `$QNNSCOPE_FUZZ_SECONDS` says otherwise; each seed at least this
+/// often.
 const TIME: Duration = Duration::from_secs(3);
 const LEAST: u64 = 25;
-/// Longest that everything may take for some kilobytes, on a machine that does other things as well.
+/// Longest that everything may take for some kilobytes, on a machine that is also doing other things.
 const LIMIT: Duration = Duration::from_secs(20);
-/// What stands in the place of a number.
+/// What replaces a number.
 const NUMBERS: [&str; 12] = [
     "0",
     "-1",

@@ -1,14 +1,14 @@
-//! Intervals and verdicts of launches, compared with made-up machines whose truth is known. `cargo bench --bench
-//! repeatability` prints the rates of more tries.
+//! Intervals and verdicts of launches, compared with simulated machines whose true values are known. `cargo
+//! bench --bench repeatability` prints the rates of more attempts.
 
 use crate::launches::{Machine, Rates, eight_runs, rates};
 
 const PAIRS: u32 = 500;
-/// Where runs have many launches.
+/// Number of pairs where runs have many launches.
 const FEW_PAIRS: u32 = 300;
 
-/// Intervals of one run and of differences hold the truth in 92 to 98 of 100 cases, and equal sides are called different
-/// in at most 5.
+/// Intervals of one run and of differences contain the truth in 92 to 98 of 100 cases, and equal sides are
+/// called different in at most 5.
 #[track_caller]
 fn holds(machine: Machine, rates: &Rates) {
     for covered in rates.covered.into_iter().chain(rates.difference_covered) {
@@ -52,7 +52,7 @@ fn separate_runs_whose_launches_are_on_two_levels_are_hardly_ever_told_apart() {
         assert!(seen.called_different <= 1.0, "{machine:?}: {seen:?}");
         assert!(seen.difference_covered.iter().all(|covered| *covered >= 92.0), "{machine:?}: {seen:?}");
     }
-    // A slow level met by one launch in four is hardly ever missed by all of a run's first.
+    // A slow level that one launch in four meets is hardly ever missed by all of a run's first launches.
     let rare = rates(Machine::TwoLevels(0.25), PAIRS, 5);
     assert!(rare.covered[0] >= 90.0, "{rare:?}");
 }

@@ -1,4 +1,4 @@
-//! Accuracy layer by layer, ranges and encodings on the real libraries. What has to be found is written in
+//! Accuracy layer by layer, ranges and encodings on the real libraries. What must be found is listed in
 //! `tests/data/accuracy/README.md`.
 
 #![cfg(target_os = "linux")]
@@ -32,7 +32,7 @@ fn layer<'a>(document: &'a Value, test: &str) -> &'a Value {
     rows.iter().find(|row| row["test"] == test).unwrap_or_else(|| panic!("no layer {test}"))
 }
 
-/// Runs Python with NumPy on the script; what it prints, as JSON.
+/// Runs a Python script with NumPy; returns its output as JSON.
 pub fn python(script: &str, arguments: &[&Path]) -> Value {
     let packages = onnx_packages("2.3.0");
     let output = Command::new("python3")
@@ -90,7 +90,8 @@ fn what_is_the_same_diverges_nowhere() {
         (&Value::Null, &json!(cfg!(target_arch = "x86_64")))
     );
     schema::fits(&schema::read("accuracy.schema.json"), &good);
-    // An op on the reference's values cannot be worse than one on those of the layers before it.
+    // An op that gets the reference's values cannot be worse than one that gets those of the layers before
+    // it.
     let gap = layer(&good, "g_QuantizeLinear");
     assert!(number(&gap["own_sqnr_db"]) > number(&gap["sqnr_db"]) + 3.0, "{gap}");
 }
@@ -189,7 +190,7 @@ fn what_cannot_be_compared_is_said() {
     said("float.dlc good.dlc --inputs /no/such", 2, &["/no/such"]);
     said("float.dlc good.dlc --graph nope", 2, &["no graph `nope`"]);
     said("float.onnx@htp good.dlc", 2, &["ONNX Runtime's CPU provider", "qnnscope convert"]);
-    // There is no Adreno here: the backend's own answer is passed on.
+    // There is no Adreno here, so the backend's own error is passed on.
     said("float.dlc good.dlc@gpu", 1, &["the test"]);
     let text = call("accuracy float.dlc range-too-small.dlc --soc-model 57").finish().expect(1);
     for words in ["diverges: `r1_QuantizeLinear`", "range-too-small", "next:", "(simulated)", "give no times"] {
@@ -198,7 +199,7 @@ fn what_cannot_be_compared_is_said() {
     }
 }
 
-/// Ids of findings with the tensors they are about.
+/// Ids of findings with the tensors they concern.
 fn findings(done: &Done) -> Vec<(String, String, String)> {
     let document = done.json();
     schema::fits(&schema::read("encodings.schema.json"), &document);
@@ -241,7 +242,8 @@ fn mistakes_in_encodings_are_found_each_by_its_id() {
     let weights = |record: Value| json!({"activation_encodings": {}, "param_encodings": {"w1": record}});
     assert_eq!(lint(&weights(per_channel(8)), 0), []);
     assert_eq!(lint(&weights(per_channel(5)), 1)[0].0, "channel-count");
-    // c1 is no island: it is one op with its Relu. c2 is, between r1 and t2; t2 between c2 and r3 is not asked for here.
+    // c1 is not an island: it is one op with its Relu. c2 is one, between r1 and t2; t2, between c2 and r3,
+    // is not required here.
     let gap = json!({"activation_encodings": {"r1": healthy, "t2": healthy}, "param_encodings": {}});
     let found = lint(&gap, 0);
     assert_eq!(found, [("missing-encoding".to_owned(), "c2".to_owned(), "warning".to_owned())]);
@@ -262,7 +264,7 @@ fn encodings_survive_every_format_and_come_out_of_models() {
         let text = format!("encodings convert {} --to {format} -o {} --force", before.display(), after.display());
         call(&text).finish().expect(0);
         let diff = call(&format!("encodings diff {} {} --json", before.display(), after.display())).finish().expect(0);
-        // Biases are listed by AIMET 2.0.0 and models only.
+        // Biases are only listed by AIMET 2.0.0 and in models.
         assert!(findings(&diff).iter().all(|(id, tensor, severity)| {
             (id.as_str(), severity.as_str()) == ("only-in-a", "info") && tensor.starts_with(['b', 'f'])
         }));
@@ -307,7 +309,7 @@ fn ranges_are_those_of_the_data_and_can_be_gone_on_with() {
     assert!(number(&probs["min"]) > 0.0 && number(&probs["max"]) < 1.0, "{probs}");
     assert_eq!(tensor(&plain, "relu1")["channels"].as_array().unwrap().len(), 8);
 
-    // The same with a state: made by one call, gone on with by the next.
+    // The same with a state file: created by one call, continued by the next.
     let stated =
         call(&format!("{text} --state {} -o {}", state.display(), encodings.display())).finish().expect(0).json();
     let again = call(&format!("{text} --state {}", state.display())).finish().expect(0).json();
@@ -317,9 +319,9 @@ fn ranges_are_those_of_the_data_and_can_be_gone_on_with() {
     let other = call(&format!("ranges float.dlc -n 2 --state {}", state.display())).finish().expect(2);
     assert!(other.stderr.contains("other inputs"), "{}", other.stderr);
 
-    // What it wrote has nothing wrong with it, and loses what 8 bits lose.
+    // Lint finds nothing wrong with the encodings it wrote, and they lose what 8 bits lose.
     call(&format!("encodings lint {} --model float.dlc", encodings.display())).finish().expect(0);
-    // The weights are those of the model: NumPy's largest numbers by channel over 127.
+    // The weights' encodings match the model: NumPy's largest absolute values per channel, divided by 127.
     let script = r#"
 import json, sys
 import numpy as np
@@ -377,7 +379,7 @@ print(json.dumps({n: [float(v) for v in np.abs(a).reshape(a.shape[0], -1).max(ax
     );
 }
 
-/// A comparison with the libraries of ONNX Runtime at hand.
+/// A comparison with ONNX Runtime's libraries available.
 pub fn with_onnx(flags: &str) -> Qnnscope {
     Qnnscope::on(&onnx_packages("2.3.0").join("onnxruntime_qnn"))
         .within(Duration::from_secs(180))
@@ -399,11 +401,11 @@ fn onnx_models_are_sides_too() {
         let rows = document["pairs"].as_array().unwrap();
         rows.iter().find(|row| row["test"] == test).unwrap_or_else(|| panic!("no pair {test}: {rows:#?}")).clone()
     };
-    // The composer names a tensor by its node and puts channels last.
+    // The composer names a tensor after its node and puts channels last.
     let relu = pair(&document, "relu1");
     assert_eq!((&relu["reference"], &relu["permutation"]), (&json!("r1"), &json!("0,2,3,1")), "{document:#}");
     assert_eq!(pair(&document, "probs")["how"], json!("name"));
-    // Both compute with float32: what they differ by is rounding.
+    // Both compute with float32, so they differ only by rounding.
     for row in document["layers"].as_array().unwrap() {
         assert!(row["sqnr_db"].is_null() || number(&row["sqnr_db"]) > 90.0, "{row}");
     }
@@ -484,7 +486,7 @@ fn tensors_from_elsewhere_stand_for_a_side() {
     let (kept, there) = (dir.path().join("kept"), dir.path().join("there"));
     let text = format!("accuracy --json -n 2 float.dlc range-too-small.dlc@cpu --save-tensors {}", kept.display());
     let computed = call(&text).finish().expect(1).json();
-    // As a tool leaves them that computed the test on a device: a folder for each inference, a file for each tensor.
+    // As left by a tool that computed the test model on a device: a folder per inference, a file per tensor.
     for inference in 0..2 {
         let folder = there.join(format!("Result_{inference}"));
         std::fs::create_dir_all(&folder).unwrap();

@@ -1,4 +1,4 @@
-//! Sides of `accuracy` that were recorded: earlier comparisons, runs, folders of tensors.
+//! Recorded sides of `accuracy`: earlier comparisons, runs, folders of tensors.
 
 #![cfg(target_os = "linux")]
 
@@ -11,7 +11,7 @@ fn accuracy(flags: &str) -> Done {
     call(&format!("accuracy --json {flags}")).finish()
 }
 
-/// What each layer of the test has against its reference.
+/// Each layer's difference between test and reference.
 fn figures(document: &Value) -> Vec<(Value, Value, Value)> {
     let rows = document["layers"].as_array().unwrap().iter();
     rows.map(|row| (row["test"].clone(), row["mse"].clone(), row["max_abs"].clone())).collect()
@@ -39,20 +39,20 @@ fn a_comparison_that_kept_its_tensors_gives_either_side_again() {
         assert_eq!((&again["inferences"], &again["data"]["kind"]), (&json!(2), &json!("kept")));
         assert_eq!(again["first_diverging"]["cause"], whole["first_diverging"]["cause"]);
     }
-    // The other role, and another model on the inputs that were kept.
+    // In the other role, and with another model on the inputs that were kept.
     let same = accuracy(&format!("{kept}#test range-too-small.dlc@cpu")).expect(0).json();
     assert!(same["layers"].as_array().unwrap().iter().all(|row| row["mse"] == json!(0.0)), "{same:#}");
     accuracy(&format!("{kept} good.dlc --soc-model 57")).expect(0);
-    // Another backend than the recorded one is computed.
+    // A backend other than the recorded one is computed.
     let htp = accuracy(&format!("float.dlc {kept}@htp --soc-model 57")).expect(1).json();
     assert_eq!(htp["test"]["backend"], "htp");
     assert_ne!(figures(&htp), figures(&whole));
     let refused = accuracy(&format!("{kept} good.dlc@cpu -n 3")).expect(2);
     assert!(refused.stderr.contains("belong to the inputs"), "{}", refused.stderr);
     accuracy(&format!("{kept}#middle good.dlc")).expect(2);
-    // What is read is not overwritten.
+    // Files that are read are not overwritten.
     accuracy(&format!("{kept} good.dlc@cpu --save-tensors {kept}")).expect(2);
-    // Another comparison in its place is another one.
+    // Another comparison saved in the same folder is not taken for the recorded one.
     let document = dir.path().join("a.json");
     std::fs::write(&document, &done.stdout).unwrap();
     accuracy(&format!("-n 1 float.dlc range-too-large.dlc@cpu --save-tensors {kept}")).expect(1);
@@ -65,7 +65,7 @@ fn a_comparison_that_kept_its_tensors_gives_either_side_again() {
 fn kept_tensors_stand_as_their_own_model_has_them() {
     let dir = tempfile::tempdir().unwrap();
     let kept = dir.path().join("kept");
-    // The reference has channels first, what is kept of it has them last.
+    // The reference has channels first; its kept tensors have them last.
     let text = format!("float.onnx good.dlc@cpu -n 1 --save-tensors {}", kept.display());
     let whole = with_onnx(&text).finish().expect(0).json();
     let again = with_onnx(&format!("{} good.dlc@cpu", kept.display())).finish().expect(0).json();
@@ -98,7 +98,7 @@ fn a_recorded_run_is_computed_again_on_its_inputs() {
         assert_eq!(figures(&document), figures(&named));
         assert_eq!(document["first_diverging"]["cause"], "range-too-small");
     }
-    // Another model under the same name is not what was recorded.
+    // Another model under the same name is not the one that was recorded.
     std::fs::copy(planted("good.dlc"), &model).unwrap();
     let changed = accuracy(&format!("float.dlc {}", session.display())).expect(2);
     assert!(changed.stderr.contains("is not the model that was recorded"), "{}", changed.stderr);

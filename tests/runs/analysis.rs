@@ -1,4 +1,5 @@
-//! Verdicts on real runs: what the document says, what the text shows, and a device that is throttled while it runs.
+//! Verdicts on real runs: what the document says, what the text shows, and a device that throttles while it
+//! runs.
 
 #![cfg(target_os = "linux")]
 
@@ -10,7 +11,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The CPU backend spins on all cores and is very slow on a machine that has other things to do.
+/// The CPU backend spins on all cores and is very slow on a machine that is doing other things.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 fn ids(run: &Value) -> Vec<&str> {
@@ -61,16 +62,16 @@ fn a_simulated_run_is_not_judged_as_a_device() {
 fn the_text_shows_findings_and_summary_within_a_terminal() {
     let run = Qnnscope::on(&runtime_247()).within(PATIENCE).arg("run").arg(demo_float());
     let text = run.flags("--headless -n 30 --profiling-iterations 5").finish().expect(0).text();
-    // A short run ends before the first reading of this machine's counters.
+    // A short run ends before this machine's counters are first read.
     let end = text.find("\nhost ").unwrap_or(text.len());
     let shown = &text[text.find("\nfindings\n").unwrap()..end];
     assert!(shown.contains("p95 has no upper bound") && shown.contains("takes"), "{shown}");
-    // Commands stay whole, ready to copy.
+    // Commands are not wrapped, so that they can be copied.
     let told = |line: &&str| !line.starts_with("         qnnscope ");
     assert!(shown.lines().filter(told).all(|line| line.chars().count() <= 80), "{shown}");
 }
 
-/// Every reading of a device's counters: (moment, counter id, value).
+/// Every reading of a device's counters: (time, counter id, value).
 fn readings(events: &[Value]) -> Vec<(u64, String, f64)> {
     let mut sets: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     let mut found = Vec::new();
@@ -102,7 +103,7 @@ fn throttling_is_found_with_the_first_reading_that_shows_it() {
     let finding = finding.unwrap_or_else(|| panic!("{:?}", ids(&result)));
     let moment = finding["evidence"][0]["at"]["moment"].as_u64().unwrap();
     assert!(moment >= throttled_us, "not before it happened: {finding:#}");
-    // The NPU's cooling and the system's own status: whichever was read first after it happened.
+    // The NPU's cooling and the system's own status: whichever was read first after the event.
     let tells = |id: &str| id.starts_with("cooling.cdsp") || id == "service.thermal.status";
     let first = readings(&run.events).into_iter().find(|(_, id, value)| tells(id) && *value > 0.0).unwrap();
     assert!(moment <= first.0, "the first reading above 0 is of {} at {}: {finding:#}", first.1, first.0);

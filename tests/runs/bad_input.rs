@@ -1,4 +1,5 @@
-//! Bad input, bad options, missing things: the exit status, the words, and no raw control character anywhere.
+//! Bad input, bad options, missing things: the exit status, the messages, and no raw control character
+//! anywhere.
 
 #![cfg(target_os = "linux")]
 
@@ -30,7 +31,7 @@ impl Folder {
     }
 }
 
-/// `run` and `inspect` must both refuse the model with this status and these words.
+/// `run` and `inspect` must both refuse the model with this status and these messages.
 #[track_caller]
 fn refused(model: &Path, code: i32, parts: &[&str]) {
     let calls = [
@@ -46,7 +47,7 @@ fn refused(model: &Path, code: i32, parts: &[&str]) {
     }
 }
 
-/// Neither stream may carry a control character other than line feed and tab, or a panic.
+/// Neither stream may contain control characters other than line feed and tab, or a panic.
 #[track_caller]
 fn clean(done: &Done) {
     for text in [&done.text(), &done.stderr] {
@@ -99,7 +100,7 @@ fn truncated_dlcs_are_refused() {
 fn dlcs_with_damage_inside_fail_in_order() {
     let folder = Folder::new();
     let whole = std::fs::read(demo_int8()).unwrap();
-    // Every part of the file in turn, the archive's directory at the end excepted.
+    // Every part of the file in turn, except for the archive's directory at the end.
     for part in 0..8 {
         let mut bytes = whole.clone();
         let at = whole.len() * (2 * part + 1) / 18;
@@ -146,7 +147,7 @@ fn changed_dlc(path: &Path, record: &str, change: impl Fn(Vec<u8>) -> Vec<u8>) {
         zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored).with_alignment(64);
     let mut seen = false;
     for index in 0..from.len() {
-        // Converters leave checksums zero, so the bytes are taken as they lie there.
+        // Converters leave checksums at zero, so the bytes are taken as they are.
         let mut entry = from.by_index_raw(index).unwrap();
         let name = entry.name().unwrap().into_owned();
         let mut bytes = Vec::new();
@@ -188,7 +189,7 @@ fn context_binaries_that_are_cut_or_junk_are_bad_input() {
     for length in [8, 64, 1000, whole.len() / 2, whole.len() - 1] {
         let path = folder.file(format!("cut{length}"), &whole[..length]);
         let done = Qnnscope::on(&runtime_247()).run_json(&path, "--backend htp -n 1").leaves_nothing_behind();
-        // The metadata of a file that lacks only its end is whole; the backend then refuses the rest.
+        // If only the end of a file is missing, its metadata is complete; the backend then refuses the rest.
         let code = done.code();
         assert!(code == 2 || (code == 1 && length >= 1000), "{length}: {code} {}", done.stderr);
         let error = done.first_run()["error"].clone();
@@ -412,7 +413,7 @@ fn a_runtime_with_a_damaged_library_is_told() {
         std::os::unix::fs::symlink(entry.path(), folder.path().join(entry.file_name())).unwrap();
     }
     Qnnscope::on(folder.path()).run_json(&demo_float(), "-n 1 --profiling off").expect(0);
-    // Cut after the header: the folder still looks right, and only opening the library tells.
+    // Truncated after the header: the folder still looks right, and only opening the library shows it.
     let whole = std::fs::read(runtime_247().join("libQnnCpu.so")).unwrap();
     std::fs::remove_file(folder.path().join("libQnnCpu.so")).unwrap();
     std::fs::write(folder.path().join("libQnnCpu.so"), &whole[..whole.len() / 2]).unwrap();
@@ -442,7 +443,7 @@ fn names_of_files_are_only_names() {
         let done = Qnnscope::on(&runtime_247())
             .run_json(&path, "-n 1 --profiling off --record session")
             .leaves_nothing_behind();
-        // A path that is no text cannot be written into the task; that has to be said, all others run.
+        // A path that is not UTF-8 cannot be written into the task, and an error must say so; all others run.
         let text = name.to_str().is_some();
         assert!(done.code() == 0 || !text, "{name:?}: {} {}", done.code(), done.stderr);
         assert!(matches!(done.code(), 0 | 2), "{name:?}: {} {}", done.code(), done.stderr);
@@ -455,7 +456,7 @@ fn names_of_files_are_only_names() {
         let report = Qnnscope::on(&runtime_247()).arg("run").arg(&path).flags("-n 1 --profiling off").finish();
         clean(&report);
         assert!(!done.home().join("hit").exists() && !folder.path().join("hit").exists());
-        // The same names for a file that is not there, or no model.
+        // The same names for a file that is missing, or is not a model.
         std::fs::write(&path, "text").unwrap();
         let junk = Qnnscope::on(&runtime_247()).run_json(&path, "").expect(2);
         clean(&junk);
@@ -547,7 +548,7 @@ fn places_that_cannot_be_written_are_bad_input() {
             .finish()
             .expect(2)
             .leaves_nothing_behind();
-        // What can be seen to be no folder is refused before the run.
+        // Something that is visibly not a folder is refused before the run.
         let said = done.stderr.clone() + &done.text();
         assert!(said.contains(target.to_str().unwrap()), "{said}");
     }
@@ -573,7 +574,8 @@ fn a_dlc_of_a_newer_sdk_names_its_maker() {
     let find = |bytes: &[u8], what: &[u8]| bytes.windows(what.len()).position(|window| window == what).unwrap();
     let at = find(&bytes, b"\"converterVersion\": \"2.47.");
     bytes[at + 21] = b'9';
-    // The graph is a FlatBuffer in the record `model`; one of a later format is unreadable from its first word on.
+    // The graph is a FlatBuffer in the record `model`; in a later format it cannot be read from its first
+    // word on.
     let record = find(&bytes, b"PK\x03\x04") + find(&bytes[find(&bytes, b"PK\x03\x04")..], b"model\x01\0");
     let start = record + 60;
     bytes[start..start + 40_000].fill(0xff);
@@ -592,8 +594,8 @@ fn files_without_an_end_are_refused() {
     }
 }
 
-/// Neither stream may carry what a terminal obeys or shows in another order: C1 controls and bidirectional controls are as bad
-/// as escape.
+/// Neither stream may contain anything that a terminal obeys or shows in another order: C1 controls and
+/// bidirectional controls are as bad as escape.
 #[track_caller]
 fn printable(done: &Done) {
     clean(done);
@@ -631,7 +633,7 @@ fn arguments_that_are_not_understood_are_echoed_clean() {
         assert!(matches!(done.code(), 1..=3), "{arguments:?}: {}", done.code());
         assert!(!done.stderr.lines().any(|line| line == "error: fake"), "{}", done.stderr);
     }
-    // Bytes that are no UTF-8 in an argument that is refused.
+    // Bytes that are not UTF-8 in an argument that is refused.
     let bytes = OsString::from_vec(b"--a\x9b31m".to_vec());
     printable(&Qnnscope::without_runtime().arg("run").arg(bytes).finish().expect(2));
 }
@@ -698,7 +700,7 @@ fn too_few_open_files_are_reported_as_that() {
 #[cfg(unix)]
 #[test]
 fn a_runtime_folder_that_cannot_be_read_is_not_taken_for_an_empty_one() {
-    // A circle of links cannot be read by anybody, root included.
+    // Nobody can read a loop of links, not even root.
     let folder = Folder::new();
     std::os::unix::fs::symlink("runtimes", folder.path().join("runtimes")).unwrap();
     let done = Qnnscope::without_runtime()
@@ -712,7 +714,7 @@ fn a_runtime_folder_that_cannot_be_read_is_not_taken_for_an_empty_one() {
 #[test]
 fn an_answer_that_does_not_come_is_named_and_given_up() {
     let folder = Folder::new();
-    // In the place of the runner: it neither answers nor ends.
+    // Instead of the runner: neither answers nor ends.
     let silent = folder.file("silent", b"#!/bin/sh\nexec sleep 600\n");
     std::fs::set_permissions(&silent, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     for command in ["inspect", "recommend", "check"] {

@@ -1,4 +1,5 @@
-//! `qnnscope compare` and `recommend` on real runs: what was recorded, what was printed, and what is neither.
+//! `qnnscope compare` and `recommend` on real runs: recorded sessions, printed documents, and files that are
+//! neither.
 
 #![cfg(target_os = "linux")]
 
@@ -21,10 +22,10 @@ fn fits(validator: &Validator, document: &Value) {
     assert!(errors.is_empty(), "{errors:#?}");
 }
 
-/// Runs a model, keeps its result as `NAME.json` and its session as `NAME.jsonl` in `dir`.
+/// Runs a model, and stores its result as `NAME.json` and its session as `NAME.jsonl` in `dir`.
 fn run(dir: &Path, name: &str, model: &Path, flags: &str) -> (PathBuf, PathBuf) {
     let session = dir.join(format!("{name}.jsonl"));
-    // Tests that are not about launches make one.
+    // Tests that are not about launches use a single one.
     let launches = if flags.contains("--launches") || flags.contains("--interleave") { "" } else { "--launches 1" };
     let done = Qnnscope::on(&runtime_247())
         .arg("--device=local")
@@ -83,19 +84,20 @@ fn float_against_quantised_by_sessions_and_by_results() {
         document["mismatches"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap()).collect();
     assert_eq!(ids, ["model"]);
 
-    // Which one is quicker depends on the machine and its load; verdict, interval and mark go together on any.
+    // Which one is faster depends on the machine and its load, but verdict, interval and mark agree on any
+    // machine.
     for (id, lower_is_better) in [("p50_us", true), ("throughput_ips", false), ("jitter_us", true)] {
         let cells = &row(&document, id)["cells"];
         let difference = &cells[1]["difference"];
         if difference["ci95"].is_null() {
-            // Other processes took so much of the machine that nothing can be told.
+            // Other processes used so much of the machine that no difference can be established.
             assert!(difference["verdict"] == "unknown" && difference["no_interval"].is_string(), "{id} {difference}");
             continue;
         }
         let (low, high) = (number(&difference["ci95"][0]), number(&difference["ci95"][1]));
         let relative = number(&cells[1]["value"]) / number(&cells[0]["value"]) - 1.0;
         assert!(low <= high && (number(&difference["relative"]) - relative).abs() < 1e-9, "{id} {difference}");
-        // Few launches have to lie apart, too, whatever their interval says.
+        // With few launches, they must also not overlap, whatever their interval says.
         let overlap = difference["verdict"] == "within_noise";
         let expected = match (low > 0.0, high < 0.0) {
             (false, false) => "within_noise",
@@ -115,7 +117,8 @@ fn float_against_quantised_by_sessions_and_by_results() {
     assert_eq!(accuracy["top1"], 1.0);
     assert_eq!(accuracy["outputs"][0]["elements"], 10);
 
-    // Each convolution of one model is found in the other, though converters number them differently; no time is lost.
+    // Each convolution of one model is matched in the other, though converters number them differently; no
+    // time is lost.
     let layers = document["layers"].as_array().unwrap();
     assert!(layers.iter().all(|layer| layer["cells"].as_array().unwrap().iter().all(|cell| cell["ops"] != json!([]))));
     for (column, file) in [(0, &float), (1, &quantised)] {
@@ -128,7 +131,7 @@ fn float_against_quantised_by_sessions_and_by_results() {
     let fused = layers.iter().find(|layer| layer["name"].as_str().unwrap().starts_with("stem_conv")).unwrap();
     assert_eq!(fused["fused"], json!(["stem_relu"]), "the quantised run has no time of its own for it");
 
-    // Sessions say the same as results, and both may stand beside each other.
+    // Sessions show the same as results, and the two can be compared with each other.
     let from_sessions = compared(&[&float_session, &quantised_session], "");
     for id in ["p50_us", "throughput_ips", "memory_peak_bytes", "finalize_us"] {
         for column in 0..2 {
@@ -151,7 +154,7 @@ fn float_against_quantised_by_sessions_and_by_results() {
     assert_eq!(row(&mixed, "p50_us")["cells"][1]["difference"]["verdict"], "within_noise");
     assert_eq!(row(&mixed, "p50_us")["cells"][1]["best"], false);
 
-    // The text fits a terminal, and says what the document says.
+    // The text fits the terminal's width, and says the same as the document.
     let text = is_text(&compare(&[&float, &quantised, &float_session], "").expect(0));
     for part in [
         "3 runs",
@@ -174,13 +177,13 @@ fn float_against_quantised_by_sessions_and_by_results() {
     let gain = |layer: usize| number(&turned["layers"][layer]["cells"][0]["difference_us"]);
     assert!(gain(0) <= gain(1) && gain(1) <= gain(2) && gain(2) <= gain(3));
 
-    // Without its files there is no accuracy, and it is said why.
+    // Without its files there is no accuracy, and the document says why.
     std::fs::remove_dir_all(dir.path().join("out-int8")).unwrap();
     let document = compared(&[&float, &quantised], "");
     assert_eq!(document["columns"][1]["accuracy"], json!(null));
     assert!(document["columns"][1]["no_accuracy"].as_str().unwrap().contains("cannot read"));
 
-    // A result of an older version has no latencies: figures stand without intervals, and that is said.
+    // A result of an older version has no latencies: its figures have no intervals, and the document says so.
     let mut old: Value = serde_json::from_slice(&std::fs::read(&float).unwrap()).unwrap();
     old.as_object_mut().unwrap().remove("recommendation");
     let run = old["runs"][0].as_object_mut().unwrap();
@@ -207,7 +210,8 @@ fn one_launch_is_not_known_and_runs_of_the_same_thing_are_launches_of_one() {
         ["one", "two", "three"].map(|name| run(dir.path(), name, &demo_float(), "-b cpu -n 30").0).to_vec();
     let (other, _) = run(dir.path(), "other", &demo_int8(), "-b cpu -n 30");
     let [one, two, three] = files.as_slice() else { panic!() };
-    // The quantised model takes many times as long here; still nothing is known of the next launch of either.
+    // The quantised model takes many times as long here; still, nothing is known about the next launch of
+    // either.
     let alone = compared(&[one, &other], "");
     let p50 = &row(&alone, "p50_us")["cells"][1]["difference"];
     assert_eq!((&p50["verdict"], &p50["ci95"]), (&json!("unknown"), &json!(null)));
@@ -223,7 +227,7 @@ fn one_launch_is_not_known_and_runs_of_the_same_thing_are_launches_of_one() {
     assert_eq!(launches, [&json!(3), &json!(1)]);
     assert_eq!(pooled["columns"][0]["inferences"], 90);
     assert!(pooled["columns"][0]["notes"].to_string().contains("three.json"), "{}", pooled["columns"][0]);
-    // A file that appears twice is no second launch, and one that differs in its warm-up is another thing.
+    // A file that appears twice is not a second launch, and one with a different warm-up is something else.
     assert_eq!(compared(&[one, two, one], "--pool")["columns"].as_array().unwrap().len(), 2);
     let error = compare(&[one, two], "--pool").expect(2).stderr;
     assert!(error.contains("a comparison needs two runs"), "{error}");
@@ -248,7 +252,7 @@ fn two_backends_in_one_file_and_a_simulated_one_never_wins() {
             }
         }
         assert_eq!(row(&document, "p50_us")["cells"][1]["difference"]["verdict"], "not_comparable");
-        // Cycles of one and microseconds of the other stand in one table, and the derived ones are marked.
+        // One run's cycles and the other's microseconds are in one table, and the derived ones are marked.
         assert_eq!((&columns[0]["op_time_derived"], &columns[1]["op_time_derived"]), (&json!(true), &json!(false)));
         assert!(
             document["layers"].as_array().unwrap().iter().any(|layer| !layer["cells"][1]["difference_us"].is_null())
@@ -259,7 +263,7 @@ fn two_backends_in_one_file_and_a_simulated_one_never_wins() {
         let wanted = recommendation["to_measure"].to_string();
         assert!(wanted.contains("simulated"), "{wanted}");
     }
-    // The result document says the same of the backends as the comparison does.
+    // The result document says the same about the backends as the comparison does.
     let own: Value = serde_json::from_slice(&std::fs::read(&result).unwrap()).unwrap();
     assert_eq!(own["recommendation"]["backend"], "cpu");
     assert_eq!(own["recommendation"]["candidates"].as_array().unwrap().len(), 3);
@@ -269,7 +273,7 @@ fn two_backends_in_one_file_and_a_simulated_one_never_wins() {
     assert_eq!(document["columns"][0]["backend"], "cpu");
     assert_eq!(document["columns"][1]["backend"], "htp");
     let text = is_text(&compare(&[&result], "").expect(0));
-    // Without a real run the graph decides, whether its facts come from a session or from a document.
+    // Without a real run, the graph decides, whether its facts come from a session or from a document.
     let failed = [&result, &session].map(|file| {
         let pick = |run: &str| PathBuf::from(format!("{}#{run}", file.display()));
         compared(&[&pick("htp"), &pick("gpu")], "")["recommendation"].clone()
@@ -296,7 +300,7 @@ fn two_backends_in_one_file_and_a_simulated_one_never_wins() {
     assert!(done.stderr.contains("a comparison needs two runs"), "{}", done.stderr);
     assert!(compare(&[&result], "--baseline 9").expect(2).stderr.contains("there are 3 runs"));
 
-    // A session that was cut off or damaged is used as far as it goes.
+    // A truncated or damaged session is used as far as it goes.
     let lines: Vec<String> =
         std::fs::read_to_string(&session).unwrap().lines().map(|line| format!("{line}\n")).collect();
     let cut = dir.path().join("cut.jsonl");
@@ -363,7 +367,7 @@ fn rounds_and_rates_of_one_backend_are_no_choice_and_rounds_of_two_are_two_candi
     let own: Value = serde_json::from_slice(&std::fs::read(&result).unwrap()).unwrap();
     let candidates = own["recommendation"]["candidates"].as_array().unwrap();
     assert_eq!((candidates.len(), &candidates[0]["column"]), (2, &json!(1)));
-    // The recommendation holds the same percentile against the budget as the findings of the runs.
+    // The recommendation compares the same percentile with the budget as the findings of the runs do.
     assert!(candidates[0]["constraints"][0]["text"].as_str().unwrap().starts_with("p90 "), "{candidates:#?}");
     let finding = own["runs"][1]["findings"].as_array().unwrap().iter().find(|row| row["id"] == "constraint.latency");
     assert!(finding.unwrap()["title"].as_str().unwrap().contains("at p90: met"), "{own:#}");
@@ -442,7 +446,7 @@ fn a_graph_alone_speaks_for_a_backend() {
     let quantised = answer(&demo_int8(), "--soc SM8650");
     assert_eq!((&quantised["recommendation"]["backend"], &quantised["soc"]), (&json!("htp"), &json!("SM8650")));
     assert_eq!((&quantised["graph"]["arithmetic"], &quantised["graph"]["ops"]), (&json!("int8"), &json!(59)));
-    // 8s Gen 3 has a v73 HTP without float.
+    // 8s Gen 3 has a v73 HTP without float support.
     let float = answer(&demo_float(), "--soc SM8635");
     assert_eq!(float["recommendation"]["backend"], "gpu");
     assert_eq!(answer(&demo_float(), "--soc 57")["soc"], "SM8650");
@@ -452,12 +456,12 @@ fn a_graph_alone_speaks_for_a_backend() {
     assert!(text.contains("nothing was measured") && text.contains("--soc"), "{text}");
     assert!(recommend(&demo_int8(), "--soc SM9999").expect(2).stderr.contains("unknown SoC"));
     assert!(recommend(&demo_int8(), "--graph nope").expect(2).stderr.contains("no such graph"));
-    // Backends that are here are asked about each op.
+    // Backends available here are asked about each op.
     let said = |document: &Value, backend: &str| {
         let candidates = document["recommendation"]["candidates"].as_array().unwrap();
         candidates.iter().find(|candidate| candidate["backend"] == backend).unwrap().clone()
     };
-    // The GPU's libraries for x86_64 do not exist: that it was not asked contradicts it, not for it.
+    // There are no GPU libraries for x86_64: not having been asked counts against the GPU, not for it.
     let open = answer(&demo_float(), "");
     assert_eq!(open["recommendation"]["backend"], "htp", "{open:#}");
     assert!(said(&open, "gpu")["reasons"].to_string().contains("op support is unknown"), "{open:#}");

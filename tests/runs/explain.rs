@@ -64,7 +64,7 @@ fn what_is_unknown_is_said_to_be() {
     assert!(explain(&["no_such_thing"]).expect(2).text().contains("unknown"));
     let candidates = document(&["mem_alloc"], 2);
     assert!(candidates["codes"][0]["candidates"].as_array().unwrap().len() > 3);
-    // One known code among others is an answer.
+    // One known code among several is enough for an answer.
     let text = explain(&["6500", "1008"]).expect(0).text();
     assert!(text.contains("6500: unknown") && text.contains("skel-not-found"), "{text}");
     explain(&[]).expect(2);

@@ -1,4 +1,4 @@
-//! A run that fails at an op names it first, with the reason that `check` has for it.
+//! A run that fails at an op names that op first, with the reason that `check` gives for it.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
@@ -11,7 +11,7 @@ use std::path::Path;
 
 const SOURCE: &str = "odd_graph.c";
 
-/// Result of a run that fails, and its text.
+/// The result of a run that fails, and its text.
 fn failed(runtime: &Path, model: &Path, flags: &str) -> (Value, String) {
     let done = Qnnscope::on(runtime).run_json(model, &format!("-n 1 --warmup 0 {flags}")).expect(1);
     schema::fits(&schema::read("result.schema.json"), &done.json());
@@ -19,7 +19,7 @@ fn failed(runtime: &Path, model: &Path, flags: &str) -> (Value, String) {
     (done.first_run(), headless.finish().expect(1).text())
 }
 
-/// What `check` says of an op on a backend.
+/// What `check` reports about an op on a backend.
 fn checked(runtime: &Path, model: &Path, op: &str, backend: &str) -> Value {
     let call = Qnnscope::on(runtime).arg("check").arg(model).args(["--json", "--no-compile", "--backend", backend]);
     let document = call.finish().json();
@@ -70,7 +70,7 @@ fn a_refused_tensor_is_named_with_the_remedy_of_check() {
     }
 }
 
-/// The run stops at `op`, in the words that `check` has for it.
+/// Checks that the run stopped at `op`, with the wording that `check` uses for it.
 #[track_caller]
 fn as_check_says(run: &Value, runtime: &Path, model: &Path, op: &str, backend: &str) {
     let fault = &run["error"]["op"];
@@ -87,7 +87,7 @@ fn as_check_says(run: &Value, runtime: &Path, model: &Path, op: &str, backend: &
 #[test]
 fn a_crash_while_composing_is_explained_by_the_op_that_the_validator_refuses() {
     let dir = tempfile::tempdir().unwrap();
-    // Without ASKS: the backend crashes as the op is added.
+    // Without ASKS: the backend crashes while the op is added.
     let model = model_library(dir.path(), SOURCE, &["RESIZE", "LISTED"]);
     let (run, text) = failed(&runtime_247(), &model, "-b cpu");
     assert_eq!((&run["error"]["call"], &run["error"]["stage"]), (&"SIGSEGV".into(), &"compose".into()));
@@ -101,7 +101,7 @@ fn a_crash_while_composing_is_explained_by_the_op_that_the_validator_refuses() {
 fn an_op_that_no_backend_has_is_called_so() {
     let dir = tempfile::tempdir().unwrap();
     let quantised = model_library(dir.path(), SOURCE, &["UNKNOWN", "LISTED"]);
-    // A float op that HTP does not have is not one without a float variant.
+    // A float op that HTP does not have at all is not reported as lacking a float variant.
     let float = model_library(dir.path(), "small_graph.c", &["OP_TYPE=\"Frobnicate\""]);
     for (model, op, backend) in
         [(&quantised, "unknown", "cpu"), (&quantised, "unknown", "htp"), (&float, "clamp", "htp")]
@@ -124,7 +124,7 @@ fn what_stops_the_compiler_is_what_the_validator_refuses() {
     assert_eq!(run["error"]["stage"], "finalize");
     first_cause(&run, "op-rank-unsupported");
     as_check_says(&run, &runtime_247(), &rank, "rank6", "htp");
-    // Of an op that the validator takes, the call that refused it has the last word.
+    // If the validator accepts an op, the call that refused it has the last word.
     let empty = model_library(dir.path(), SOURCE, &["EMPTY", "LISTED"]);
     let (run, _) = failed(&runtime_247(), &empty, "-b htp");
     first_cause(&run, "zero-size-tensor");
@@ -134,7 +134,7 @@ fn what_stops_the_compiler_is_what_the_validator_refuses() {
 #[test]
 fn a_model_that_hides_an_input_of_its_graph_is_told_so() {
     let dir = tempfile::tempdir().unwrap();
-    // None of these is refused for its ops: with LISTED, each runs.
+    // None of these is refused because of its ops: with LISTED, each of them runs.
     for (define, backend, missing) in [("RANK6", "cpu", "`six`"), ("FLOAT_IN", "htp", "`mixed`")] {
         let model = model_library(dir.path(), SOURCE, &[define]);
         let (run, text) = failed(&runtime_247(), &model, &format!("-b {backend}"));
@@ -147,7 +147,7 @@ fn a_model_that_hides_an_input_of_its_graph_is_told_so() {
         let check = check.args(["--json", "--no-compile", "--backend", backend]).finish().json();
         assert_eq!(check["ok"], false);
         assert!(check["backends"][0]["reason"].as_str().unwrap().contains(missing), "{check:#}");
-        // What the validator thinks of the ops comes behind what is known.
+        // What the validator thinks of the ops ranks behind what is known.
         let refused = causes.iter().position(|cause| cause["id"] == "op-dtype-unsupported");
         assert_eq!(refused.is_some(), define == "FLOAT_IN", "{causes:#?}");
         assert_ne!(refused, Some(0));
@@ -165,7 +165,7 @@ fn a_crash_that_no_op_explains_is_not_blamed_on_one() {
     let (run, text) = failed(&runtime_247(), &model, "-b htp");
     assert_eq!((&run["error"]["call"], &run["error"]["stage"]), (&"SIGSEGV".into(), &"first_inference".into()));
     assert_eq!(run["error"]["op"], Value::Null);
-    // What finalize reported of its progress is no line that counts.
+    // The progress that finalize reported is not among the lines that count.
     let tail = run["error"]["log_tail"].as_array().unwrap();
     assert!(tail.iter().all(|line| !line.as_str().unwrap().contains("stage:")), "{tail:#?}");
     assert!(!text.contains("Completed stage"), "{text}");
@@ -188,7 +188,7 @@ fn a_graph_that_does_not_finalize_names_the_op_that_stopped_it() {
     let at = |words: &str| text.find(words).unwrap_or_else(|| panic!("no {words} in {text}"));
     assert!(at("at op `gate` (ElementWiseNeuron): HardSigmoid has no float variant on v68") < at("1002"), "{text}");
 
-    // The session holds what the report needs.
+    // The session contains everything the report needs.
     let session = dir.path().join("session.jsonl");
     let call = Qnnscope::on(&runtime_247()).arg("run").arg(&model).flags("-b htp -n 1 --json --record");
     let live = call.arg(&session).finish().expect(1).first_run();

@@ -1,4 +1,4 @@
-//! Launches: a run's inferences shared among fresh processes, through the program with the real runtime.
+//! Launches: a run's inferences divided among fresh processes, through the program with the real runtime.
 
 #![cfg(target_os = "linux")]
 
@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A call whose runners are started through a script, which writes their process ids into the file `runners`. `before` is a
-/// shell command that the script carries out first; `$n` is the number of the runner, from 1.
+/// A call whose runners are started through a script, which writes their process ids to the file `runners`.
+/// `before` is a shell command that the script executes first; `$n` is the number of the runner, from 1.
 fn counted(before: &str) -> (Qnnscope, PathBuf) {
     let call = Qnnscope::on(&runtime_247()).with_default_launches();
     let (script, pids) = (call.home().join("runner"), call.home().join("runners"));
@@ -26,8 +26,8 @@ fn counted(before: &str) -> (Qnnscope, PathBuf) {
     (call.env("QNNSCOPE_RUNNER", &script), pids)
 }
 
-/// A call whose runners are shell scripts that tell 20 inferences each, of `$us` microseconds, which `level` sets; `$n` is the
-/// number of the runner, from 1.
+/// A call whose runners are shell scripts that report 20 inferences of `$us` microseconds each; `level` sets
+/// `$us`, and `$n` is the number of the runner, from 1.
 fn pretended(level: &str) -> Qnnscope {
     let call = Qnnscope::on(&runtime_247()).with_default_launches();
     let (script, pids) = (call.home().join("runner"), call.home().join("runners"));
@@ -56,7 +56,8 @@ function event(text) {{ printf "{{\"event\":{{\"t_us\":%d,\"event\":{{%s}}}}}}\n
     call.env("QNNSCOPE_RUNNER", &script)
 }
 
-/// A child writes the file: one that this process has open for writing cannot be run while another test forks.
+/// A child writes the file: while another test forks, a file that this process has open for writing cannot be
+/// executed.
 fn executable(path: &Path, text: &str) {
     let status = std::process::Command::new("sh")
         .args(["-c", r#"printf '%s' "$1" > "$2" && chmod +x "$2""#, "sh", text])
@@ -66,7 +67,7 @@ fn executable(path: &Path, text: &str) {
     assert!(status.success());
 }
 
-/// A model with inferences of microseconds on one thread, which are soon done on a busy machine, too.
+/// A model with inferences of microseconds on one thread, which finish quickly even on a busy machine.
 fn quick(dir: &Path) -> PathBuf {
     model_library(dir, "small_graph.c", &[])
 }
@@ -97,7 +98,7 @@ fn samples(run: &Value) -> Vec<u64> {
     run["latency_us"]["launches"].as_array().unwrap().iter().map(|row| row["samples"].as_u64().unwrap()).collect()
 }
 
-/// The document and the text report of a session that was recorded.
+/// The document and the text report of a recorded session.
 fn replayed(session: &Path) -> (Value, String) {
     let mut store = Store::new();
     records(session).iter().for_each(|record| store.apply(record));
@@ -137,7 +138,7 @@ fn the_inferences_of_a_run_are_shared_among_processes() {
     for figure in ["deviation_percent", "known_to_percent"] {
         assert!(number(&between[figure]) > 0.0, "{figure} in {between}");
     }
-    // None where the machine is so busy that no difference could be told.
+    // Null if the machine is so busy that no difference could be detected.
     let tells = &between["tells_in_turns_percent"];
     assert!(tells.is_null() || number(tells) > 0.0, "{between}");
     let [low, high] = [0, 1].map(|at| number(&latency["ci95"]["p50"][at]));
@@ -146,7 +147,7 @@ fn the_inferences_of_a_run_are_shared_among_processes() {
     assert!((number(&between["spread_percent"]) - (most / least - 1.0) * 100.0).abs() < 1e-9);
     assert_eq!((&run["mode"]["launches"]["planned"], &run["mode"]["launches"]["limit"]), (&json!(3), &json!(3)));
 
-    // What each launch does again is counted once; layer times come from all of them.
+    // What each launch repeats is counted once; layer times come from all launches.
     assert_eq!(run["first_inference_us"], rows[0]["first_inference_us"]);
     assert_eq!(run["profiling"]["iterations"], 7);
     assert_eq!((&run["profiling"]["mismatched_iterations"], run["ops"].as_array().unwrap().len()), (&json!(0), 59));
@@ -196,7 +197,8 @@ fn launches_of_several_backends_take_turns() {
         assert_eq!(runs, [0, 1], "each run once in round {round}: {order:?}");
         assert!(pair.iter().all(|(_, index)| *index as usize == round), "{order:?}");
     }
-    // One after the other, never two at once: a run's inferences lie between its own launch and the next one.
+    // One after the other, never two at once: a run's inferences come between its own launch and the next
+    // one.
     let mut going_on = None;
     for record in &session {
         match &record.event {
@@ -205,7 +207,7 @@ fn launches_of_several_backends_take_turns() {
             _ => {}
         }
     }
-    // The seed is recorded, so that the order can be told.
+    // The seed is recorded, so that the order can be reconstructed.
     assert!(number(&runs[0]["mode"]["launches"]["seed"]) > 0.0);
     assert_eq!(runs[0]["mode"]["launches"]["seed"], runs[1]["mode"]["launches"]["seed"]);
 }
@@ -223,7 +225,7 @@ fn by_default_there_are_three_and_more_where_they_disagree() {
     for (index, row) in made.iter().enumerate() {
         assert_eq!(row["samples"], if index < 10 { 20 } else { 10 }, "{made:?}");
     }
-    // Each one beyond the third says why, and there is a word about it.
+    // Each one beyond the third has a reason, and a note mentions them.
     for (index, row) in made.iter().enumerate() {
         assert_eq!(row["reason"].is_string(), index >= 3, "{row}");
     }
@@ -251,7 +253,7 @@ fn quick_launches_that_agree_are_fifteen_and_those_on_two_levels_go_on() {
     assert!(reasons.contains("trust.launches-disagree"), "{reasons}");
 }
 
-/// The verdict on the medians of two runs by pretended runners, and the document.
+/// The verdict on the medians of two runs by simulated runners, and the document.
 fn verdict(base: &str, other: &str) -> (String, Value) {
     let folder = tempfile::tempdir().unwrap();
     let files = [("base", base), ("other", other)].map(|(name, level)| {
@@ -275,7 +277,7 @@ fn separate_runs_on_two_levels_are_told_apart_where_none_of_their_launches_overl
     assert_eq!(verdict_10, "within_noise", "{difference}");
     assert!((number(&difference["of_launches"]) - 0.1).abs() < 0.02, "{difference}");
     assert!(number(&difference["up_to"]) >= 0.1, "{difference}");
-    // Every launch of the one is slower than every launch of the other.
+    // Every launch of one run is slower than every launch of the other.
     let (verdict_3, difference) = verdict(&level(1000, 0), &level(3000, 1));
     assert_eq!(verdict_3, "worse", "{difference}");
     assert!((number(&difference["of_launches"]) - 2.0).abs() < 0.1, "{difference}");
@@ -288,7 +290,7 @@ fn models_in_turns_show_a_difference_that_a_restless_machine_hides_from_separate
     for model in &models {
         std::fs::copy(demo_float(), model).unwrap();
     }
-    // Each turn is up to 1.9 times as slow for both; the new model takes 6 % longer.
+    // Each turn is slower by a factor of up to 1.9 for both; the new model takes 6 % longer.
     let level = r#"turn=$(( (n - 1) / 2 ))
 us=$((1000 + 10 * (turn * 37 % 90)))
 case $task in */new.dlc*) us=$((us * 106 / 100));; esac"#;
@@ -317,7 +319,7 @@ case $task in */new.dlc*) us=$((us * 106 / 100));; esac"#;
     let [low, high] = [0, 1].map(|at| number(&together["ci95"][at]));
     assert!(0.05 < low && high < 0.07, "{together}");
 
-    // The same launches, taken for runs of two moments, tell nothing.
+    // The same launches, treated as runs made at different times, show nothing.
     let apart = [0, 1].map(|keep| {
         let mut document = document.clone();
         let mut run = document["runs"][keep].clone();
@@ -367,7 +369,7 @@ fn few_inferences_are_one_launch() {
     assert!(done.stderr.contains("--launches 10") && done.stderr.contains("5 inferences"), "{}", done.stderr);
 }
 
-/// A run that is in its second launch, with its first clean inferences measured.
+/// A run in its second launch, with the first clean inferences measured.
 fn in_the_second_launch(call: Qnnscope, flags: &str) -> Running {
     let session = call.home().join("session");
     let flags = format!("--json --profiling off --warmup 1 --record session {flags}");
@@ -488,7 +490,7 @@ fn a_pinned_runner_stays_on_its_cores() {
     let (call, _) = counted("");
     let mut running = in_the_second_launch(call, "-b cpu --launches 2 --duration 8s --pin 0");
     let runner = running.runner();
-    // All its threads: QNN's CPU backend gives its own ones cores of its choice when it starts them.
+    // All its threads: QNN's CPU backend pins its own to cores of its choice when it starts them.
     let tasks = std::fs::read_dir(format!("/proc/{runner}/task")).unwrap().flatten();
     let cores = |status: String| {
         status.lines().find_map(|line| Some(line.strip_prefix("Cpus_allowed_list:")?.trim().to_owned()))
@@ -509,7 +511,7 @@ fn a_pinned_runner_stays_on_its_cores() {
     assert!(done.stderr.contains("--pin 900"), "{}", done.stderr);
 }
 
-/// The cores that each thread of a process may use, by thread; the process's first one comes first.
+/// The cores that each thread of a process may use, by thread; the process's first thread comes first.
 fn allowed(pid: u32) -> Vec<(String, String)> {
     let mut tasks: Vec<u32> = std::fs::read_dir(format!("/proc/{pid}/task"))
         .unwrap()
@@ -546,7 +548,7 @@ fn the_calling_thread_is_with_the_first_of_the_backends_unless_threads_are_left_
         let (seen, pins) = placed(flags);
         assert_eq!(pins, [("spread".to_owned(), "applied".to_owned())], "told once");
         let single: Vec<&str> = seen.iter().map(|(_, cores)| &**cores).filter(|c| c.parse::<u32>().is_ok()).collect();
-        // The caller is the first thread; the backend's follow in the order in which they were made.
+        // The caller is the first thread; the backend's threads follow in the order of their creation.
         assert!(seen[0].1.parse::<u32>().is_ok() && single.len() > 1, "{seen:?}");
         assert_eq!(single[0], single[1], "{seen:?}");
         let mut own: Vec<&str> = single[1..].to_vec();
@@ -590,7 +592,7 @@ fn bench_check_says_which_differences_can_be_told_here() {
     assert!(tells.is_sorted_by(|few, many| number(&few["difference_percent"]) > number(&many["difference_percent"])));
     assert!(tells.is_sorted_by(|few, many| number(&few["seconds"]) < number(&many["seconds"])));
     assert!(number(&document["seconds"]) < 30.0, "it keeps to its time");
-    // What is printed is what the session gives.
+    // What is printed matches the session.
     let mut store = Store::new();
     records(&done.home().join("session")).iter().for_each(|record| store.apply(record));
     let text = qnnscope::report::bench_check_text(&qnnscope::report::BenchCheckDocument::new(&store).unwrap());

@@ -1,4 +1,5 @@
-//! Runs of real models on the real libraries, through the binary: figures, failures, limits, what is left behind.
+//! Runs of real models on the real libraries, through the binary: figures, failures, limits, what is left
+//! behind.
 
 #![allow(clippy::pedantic, clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 

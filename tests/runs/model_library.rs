@@ -1,4 +1,4 @@
-//! Model libraries: our own, built on the spot with the system's C compiler, against different SDK generations.
+//! Model libraries: our own, built on the spot with the system's C compiler, for different SDK generations.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
@@ -47,7 +47,7 @@ fn every_size_of_the_function_table_works() {
         let document = done.json();
         let (model, run) = (&document["model"], &document["runs"][0]);
         assert_eq!((&model["format"], &model["op_count"]), (&json!("model_library"), &json!(3)), "{slots}");
-        // A table of another size must not switch debug on: it would make every tensor an output.
+        // A table of another size must not turn debug on, which would make every tensor an output.
         assert_eq!(model["outputs"].as_array().unwrap().len(), 1, "{slots}: {}", model["outputs"]);
         assert_eq!((&model["macs"], &model["parameter_bytes"]), (&json!(12), &json!((12 + 3 + 3) * 4)));
         let names: Vec<&str> = run["ops"].as_array().unwrap().iter().map(|op| op["name"].as_str().unwrap()).collect();
@@ -178,7 +178,7 @@ fn libraries_that_cannot_be_used_say_why() {
     for done in [run(&plain), inspect(&plain)] {
         assert!(done.expect(2).stderr.contains("without QnnModel_composeGraphs"));
     }
-    // Only the name of the table type in a symbol tells what a library was built with.
+    // Only the name of the table type in a symbol shows what a library was built with.
     let old = build(
         "old.so",
         "int QnnModel_composeGraphs(void) { return 0; } int _Z4initRK34QnnInterface_ImplementationV2_7_t(void) { return 0; }",

@@ -1,4 +1,5 @@
-//! Ways of measuring on the real libraries: paced, at several rates, over time, as published, in turns, with cool-down.
+//! Measurement modes on the real libraries: paced, at several rates, over time, as published, in turns, with
+//! cool-down.
 
 #![cfg(target_os = "linux")]
 
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
 
-/// The program, with time enough for machines that are busy with other tests.
+/// The program, with enough time for machines that are busy with other tests.
 fn qnnscope() -> Qnnscope {
     Qnnscope::on(&runtime_247()).within(Duration::from_secs(180))
 }
@@ -22,7 +23,7 @@ fn run(flags: &str) -> Done {
     qnnscope().run_json(&demo_float(), &format!("-b cpu --profiling off --record s.jsonl {flags}"))
 }
 
-/// Payloads of all events of a kind in the session that a run recorded.
+/// Payloads of all events of a kind in the session recorded by a run.
 fn events(done: &Done, kind: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(done.home().join("s.jsonl")).unwrap();
     let records = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -50,7 +51,7 @@ fn count(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value} is no count"))
 }
 
-/// What a replay of the session says, as the document prints it.
+/// The document that a replay of the session prints.
 fn replayed(session: &Path) -> Value {
     let mut store = Store::new();
     for record in SessionReader::open(session).unwrap() {
@@ -59,11 +60,11 @@ fn replayed(session: &Path) -> Value {
     serde_json::to_value(ResultDocument::new(&store)).unwrap()
 }
 
-/// Parts of the document that this file is about are the same live and replayed.
+/// Checks that the parts of the document that this file is about are the same live and replayed.
 #[track_caller]
 fn same_in_replay(done: &Done) {
     let (live, replay) = (done.json(), replayed(&done.home().join("s.jsonl")));
-    // Both through text: printing and reading rounds the last digit.
+    // Both go through text: printing and reading rounds the last digit.
     let part = |document: &Value, pointer: &str| -> Value {
         let value = document.pointer(pointer).unwrap_or_else(|| panic!("no {pointer}"));
         serde_json::from_str(&serde_json::to_string(value).unwrap()).unwrap()
@@ -81,7 +82,7 @@ fn same_in_replay(done: &Done) {
 
 #[test]
 fn a_model_slower_than_its_rate_waits_longer_and_longer() {
-    // A period of 100 µs is less than any inference takes.
+    // A period of 100 µs is shorter than any inference.
     let done = run("--rate 10000 -n 12 --warmup 1").expect(0);
     let rows = clean(&done);
     assert_eq!(rows.len(), 12);
@@ -367,7 +368,7 @@ fn a_pause_without_a_thermometer_is_fixed_and_told() {
     let document = done.json();
     assert!(document["runs"][0]["cool_down"].is_null(), "nothing before the first run");
     let pause = &document["runs"][1]["cool_down"];
-    // A machine with sensors may be back at once, or not within the second.
+    // A machine with sensors may be back at once, or not within one second.
     let end = pause["end"].as_str().unwrap();
     assert!(["fixed", "back", "limit"].contains(&end), "{pause}");
     assert_eq!(end == "fixed", document["host_counters"].to_string().contains("no readable temperature"), "{pause}");
@@ -377,13 +378,13 @@ fn a_pause_without_a_thermometer_is_fixed_and_told() {
     same_in_replay(&done);
 }
 
-/// A second run on a device that got hot in the first one: the recording, while the run waits.
+/// A second run on a device that got hot in the first one: the recording, while the run is waiting.
 fn hot_between_runs(bench: &Bench) -> Recording {
     let flags = "-b cpu,cpu --duration 2s --warmup 0 --profiling basic --cool-down=2m";
     let recording = bench.start(&demo_int8(), flags);
     recording.until("inferences", |batch| batch["phase"] == "clean");
     bench.device.set_scene(Scene::Throttle);
-    // Temperatures, and clocks that are held back.
+    // Temperatures, and throttled clocks.
     recording.until("cooling_down", |pause| {
         let waiting = pause["waiting_for"].to_string();
         pause["end"].is_null() && waiting.contains("thermal.") && waiting.contains("limit")

@@ -21,7 +21,7 @@ fn run(version: &str, path: &Path, flags: &str) -> Done {
     call(version).run_json(path, &format!("-n 5 --warmup 1 --profiling-iterations 2 {flags}"))
 }
 
-/// The name without what a change of the layout adds.
+/// The name without the suffix that a layout change adds.
 fn base(name: &str) -> &str {
     match name.rsplit_once("_token_") {
         Some((base_name, digits)) if digits.bytes().all(|byte| byte.is_ascii_digit()) => base_name,
@@ -29,7 +29,7 @@ fn base(name: &str) -> &str {
     }
 }
 
-/// ONNX Runtime's own record, from Python: provider by node.
+/// ONNX Runtime's own record, through Python: the provider of each node.
 fn assignment(version: &str, path: &Path, backend: &str, options: &[&str]) -> BTreeMap<String, String> {
     let output = Command::new("python3")
         .arg(repo("tests/support/ort_assignment.py"))
@@ -54,7 +54,7 @@ fn assignment(version: &str, path: &Path, backend: &str, options: &[&str]) -> BT
     found
 }
 
-/// Compares the placement of a document with Python's, node by node of the model; returns the nodes on the processor.
+/// Compares a document's placement with Python's, node by node; returns the nodes on the CPU.
 fn same_as_python(document: &Value, python: &BTreeMap<String, String>) -> Vec<String> {
     let rows = document["runs"][0]["placement"].as_array().unwrap();
     let mut compared = 0;
@@ -97,20 +97,20 @@ fn a_whole_model_runs_on_the_cpu_backend_and_fits_the_schema() {
     assert_eq!(run["latency_us"]["samples"], 5);
     assert_eq!(run["partitions"].as_array().unwrap().len(), 1);
     assert_eq!(run["profiling"]["clean_level"], "off");
-    // Every node has its op and a time, but those that the plug-in merges.
+    // Every node has its op and a time, except for those that the plug-in merges.
     for name in ["conv1", "conv2", "conv3", "fc", "softmax"] {
         let node = node(&document, name);
         assert_eq!(node["qnn_ops"].as_array().unwrap().len(), 1, "{node}");
         assert!(node["time_us"].as_f64().unwrap() >= 0.0 && node["time_derived"] == false, "{node}");
         assert!(node["reason"].is_null());
     }
-    // The rows of QNN's ops name the nodes of the model.
+    // The rows of QNN's ops name the model's nodes.
     for row in run["ops"].as_array().unwrap() {
         let name = row["name"].as_str().unwrap();
-        // But for the borders, and what ONNX Runtime inserted.
+        // Except for the borders, and for nodes that ONNX Runtime inserted.
         assert!(row["source_node"].is_string() || name.starts_with(['[', 'T']), "{row}");
     }
-    // 32 x 32 x 3 x 8 x 3 x 3 multiply-accumulates or the like: from the model's file, not from QNN.
+    // 32 x 32 x 3 x 8 x 3 x 3 multiply-accumulates or so: from the model's file, not from QNN.
     assert!(document["model"]["macs"].as_u64().unwrap() > 1000);
     assert_eq!(document["model"]["op_count"], 10);
     assert!(finding(&document, "placement.fallback").is_none() && finding(&document, "placement.all-cpu").is_none());
@@ -144,12 +144,13 @@ fn a_split_model_tells_both_partitions_the_fallback_and_its_cost() {
         let told = finding(&document, "placement.fallback").unwrap();
         assert_eq!((&told["severity"], &told["ops"][0]), (&"warning".into(), &"hardmax_mid".into()));
         assert_eq!(run["simulated"], backend == "htp");
-        // The session that tells times of layers compiles the same graphs again, and its figures are no second ones.
+        // The session for layer times compiles the same graphs again, but its figures are not counted a
+        // second time.
         let spills = run["sub_stages"].as_array().unwrap().iter().filter(|sub| sub["name"] == "DDR spill").count();
-        // The compiler of 2.51 prints none.
+        // The compiler of QAIRT 2.51 prints none.
         let expected = if (version, backend) == ("2.3.0", "htp") { partitions.len() } else { 0 };
         assert_eq!(spills, expected, "{version} {backend}: {}", run["sub_stages"]);
-        // Times of a simulated run are no gain of a device.
+        // Times of a simulated run do not predict a gain on a device.
         assert_eq!(told["expected_gain_us"].is_null(), backend == "htp");
         let unit = if backend == "htp" { "cycles" } else { "time_us" };
         let conv = run["ops"].as_array().unwrap().iter().find(|op| op["name"] == "conv3").unwrap();
@@ -223,7 +224,7 @@ fn a_free_dimension_costs_every_node_and_a_size_brings_them_back() {
     assert_eq!(document["runs"][0]["findings"][0]["id"], "placement.all-cpu", "it comes first");
     let document = run("2.3.0", &path, "-b cpu --dim N=4 --no-cpu-fallback").expect(0).json();
     assert_eq!(document["model"]["inputs"][0]["shape"], serde_json::json!([4, 8]));
-    // A dimension that is not there.
+    // A dimension that does not exist.
     let done = run("2.3.0", &path, "-b cpu --dim M=4").expect(2);
     let message = done.json()["runs"][0]["error"]["message"].as_str().unwrap().to_owned();
     assert!(message.contains("no free dimension M") && message.contains("it has: N"), "{message}");
@@ -231,7 +232,7 @@ fn a_free_dimension_costs_every_node_and_a_size_brings_them_back() {
 
 #[test]
 fn a_backend_that_does_not_come_up_is_said_first_and_loudly() {
-    // The GPU backend's library is there, and finds no GPU: ONNX Runtime runs everything itself and says nothing.
+    // The GPU backend's library exists, but finds no GPU: ONNX Runtime silently runs everything itself.
     let done =
         call("2.3.0").arg("run").arg(onnx_model("whole.onnx")).flags("-b gpu -n 5 --headless").finish().expect(0);
     let text = done.text();
@@ -264,7 +265,7 @@ fn errors_say_what_and_where() {
     };
     let missing = message(&onnx_model("missing_op.onnx"), "-b cpu", 2);
     assert!(missing.contains("No Op registered for Frobnicate") && missing.contains("frob"), "{missing}");
-    // Weights in a file beside the model: not there, and cut short.
+    // Weights in a file beside the model: missing, and truncated.
     let external = |length: Option<usize>| {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("external.onnx");
@@ -296,7 +297,7 @@ fn errors_say_what_and_where() {
     std::fs::write(&input, [0u8; 12]).unwrap();
     let size = message(&onnx_model("two_inputs.onnx"), &format!("-b cpu --input a={}", input.display()), 2);
     assert!(size.contains("12 bytes") && size.contains("1x8"), "{size}");
-    // Options of ONNX models on another one, and unknown options of the provider.
+    // ONNX options on another kind of model, and unknown options of the provider.
     let done = run("2.3.0", &repo("demo/qnnscope-demo-int8.dlc"), "-b cpu --dim N=1").expect(2);
     assert!(done.stderr.contains("--dim is for ONNX models"), "{}", done.stderr);
     let document = run("2.3.0", &onnx_model("whole.onnx"), "-b cpu --ep-option no_such=1").expect(0).json();
@@ -326,7 +327,7 @@ fn nodes_without_names_are_told_apart_by_operator_and_place() {
         let label = format!("{} #{at}", row["op_type"].as_str().unwrap());
         assert_eq!(row["node"], label.as_str());
     }
-    // The additions went into the product, and QNN's ops are those of their nodes.
+    // The additions were merged into the product, and QNN's ops belong to these nodes.
     let providers: Vec<&str> = own.iter().map(|row| row["provider"].as_str().unwrap()).collect();
     assert_eq!(providers, ["qnn", "none", "none", "qnn"], "{own:?}");
     assert_eq!(own[0]["qnn_ops"].as_array().unwrap().len(), 1, "{own:?}");

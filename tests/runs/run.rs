@@ -14,7 +14,7 @@ const REFERENCE_INPUT: &str = "demo/reference/input-1x64x64x3-f32.raw";
 const REFERENCE_OUTPUT: &str = "demo/reference/output-1x10-f32.raw";
 const OPS: usize = 59;
 
-/// The demo model on cpu and htp, 20 inferences: many tests look at this one document.
+/// The demo model on cpu and htp, 20 inferences: many tests examine this one document.
 static BOTH: LazyLock<Value> = LazyLock::new(|| {
     let done = Qnnscope::on(&runtime_247())
         .run_json(&demo_int8(), "--backend cpu,htp -n 20 --warmup 3 --profiling-iterations 5")
@@ -48,7 +48,7 @@ fn rows(value: &Value) -> &Vec<Value> {
     value.as_array().unwrap()
 }
 
-/// A row of an array of objects by one of its keys.
+/// A row of an array of objects, selected by one of its keys.
 #[track_caller]
 fn row<'a>(value: &'a Value, key: &str, wanted: &str) -> &'a Value {
     rows(value).iter().find(|row| row[key] == wanted).unwrap_or_else(|| panic!("no {key} {wanted} in {value}"))
@@ -138,7 +138,7 @@ fn latencies_are_ordered_and_percentiles_need_samples() {
         );
         let ordered: Vec<f64> = ["min", "p50", "p90", "p95", "max"].iter().map(|key| number(&latency[*key])).collect();
         assert!(ordered.is_sorted() && ordered[0] > 0.0, "{latency}");
-        // Twenty samples hold no 99th percentile.
+        // Twenty samples do not support a 99th percentile.
         assert_eq!((&latency["p99"], &latency["p999"]), (&Value::Null, &Value::Null));
         let (mean, min, max) = (number(&latency["mean"]), ordered[0], ordered[4]);
         assert!(min <= mean && mean <= max && number(&latency["stddev"]) < max - min + 1e-9, "{latency}");
@@ -195,7 +195,8 @@ fn every_op_has_a_row_and_its_share() {
         }
         if backend == "cpu" {
             assert!(extra.is_empty() && ops.iter().all(|op| op["cycles"].is_null() && op["time_derived"] == false));
-            // The backend takes activations into the op before them; a time that was not told is absent, not zero.
+            // The backend merges activations into the op before them; a time that was not reported is absent,
+            // not zero.
             let silent: Vec<&Value> = ops.iter().filter(|op| op["time_us"].is_null()).collect();
             assert!(silent.iter().all(|op| op["type"] == "ElementWiseNeuron" && op["share"] == 0.0), "{silent:?}");
         } else {
@@ -273,7 +274,7 @@ fn one_backend_that_fails_does_not_take_the_others_along() {
         .leaves_nothing_behind();
     let document = done.json();
     assert_eq!((&document["runs"][0]["status"], &document["runs"][1]["status"]), (&json!("failed"), &json!("ok")));
-    // The model is told by whichever run got to it.
+    // Whichever run reached the model reports it.
     assert_eq!(document["model"]["op_count"], OPS);
 }
 
@@ -302,7 +303,7 @@ fn context_binaries_run_whatever_their_name() {
         assert_eq!(model["inputs"][0]["name"], "image");
         assert!(number(&run["stages_us"]["context_create"]) > 0.0);
         assert_eq!((&run["stages_us"]["compose"], &run["stages_us"]["finalize"]), (&Value::Null, &Value::Null));
-        // What the binary does not tell, profiling does.
+        // What the binary does not contain, profiling reports.
         assert!(rows(&run["ops"]).len() >= OPS, "{}", run["ops"]);
         let setting = row(&run["settings"], "key", "--vtcm-mb");
         assert_eq!(setting["outcome"], "no_effect", "{setting}");
@@ -549,7 +550,7 @@ fn inspect_tells_the_ops() {
             assert_eq!((&conv["type"], &conv["inputs"][0]["name"]), (&json!("Conv2d"), &json!("image")));
             assert_eq!(conv["params"]["stride"]["values"], json!([2, 2]));
             assert_eq!(conv["inputs"][1]["shape"], json!([3, 3, 3, 16]));
-            // What an op reads is an input, a constant, or what an earlier op wrote.
+            // Whatever an op reads is an input, a constant, or the output of an earlier op.
             let mut written: Vec<&str> = vec!["image"];
             for op in ops {
                 for input in rows(&op["inputs"]).iter().filter(|input| input["kind"] != "static") {

@@ -1,5 +1,5 @@
-//! What the code of a model or of the vendor can do on this machine: a library whose constructor tries everything, opened by
-//! every command that opens libraries.
+//! What code of a model or of the vendor can do on this machine: a library whose constructor tries
+//! everything, opened by every command that opens libraries.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
@@ -10,7 +10,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Whether this kernel can enforce everything; elsewhere the program has to say that it cannot.
+/// Whether this kernel can enforce everything; otherwise the program has to report that it cannot.
 fn kernel_confines() -> bool {
     let ask = || {
         Ruleset::default()
@@ -23,8 +23,8 @@ fn kernel_confines() -> bool {
     ask().is_ok()
 }
 
-/// A model library that tries what it should not be able to do as soon as it is opened, prints the errno of each (0: it
-/// could), and works as usual then, or ends the process.
+/// A model library that, as soon as it is opened, tries what it should not be able to do, prints the errno of
+/// each attempt (0: it succeeded), and then either works as usual or ends the process.
 struct Nosy {
     dir: tempfile::TempDir,
     library: PathBuf,
@@ -35,7 +35,7 @@ impl Nosy {
     fn new(then: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        // Beside nothing that the model may be read with.
+        // In a folder of its own, so that nothing beside the model becomes readable with it.
         let folder = dir.path().join("model");
         std::fs::create_dir(&folder).unwrap();
         std::fs::write(dir.path().join("secret"), "secret").unwrap();
@@ -107,7 +107,7 @@ __attribute__((constructor)) static void nosy(void) {{
         Self { dir, library, listener }
     }
 
-    /// Whether anything came of it.
+    /// Whether any attempt succeeded.
     fn left_traces(&self) -> bool {
         self.listener.set_nonblocking(true).unwrap();
         self.dir.path().join("written").exists() || self.listener.accept().is_ok()
@@ -118,10 +118,10 @@ fn with_secret(call: Qnnscope) -> Qnnscope {
     call.env("A_SECRET_TOKEN", "t0ken")
 }
 
-/// What the constructor printed, as name and value.
+/// What the constructor printed, as names and values.
 fn outcomes(text: &str) -> Vec<(String, String)> {
     let line = text.lines().find_map(|line| line.split_once("nosy: ")).unwrap_or_else(|| panic!("nothing in {text}")).1;
-    // In a session it stands in a JSON string.
+    // In a session it is inside a JSON string.
     let line = line.split(['"', '\\']).next().unwrap();
     line.split_whitespace()
         .map(|cell| cell.split_once('=').unwrap())
@@ -149,7 +149,7 @@ fn a_library_that_runs_can_do_nothing_beside_its_task() {
         .args(["--json", "-n", "3", "--save-outputs", "out", "--save-context", "kept", "--record"])
         .arg(&session)
         .finish();
-    // The CPU backend has no context binaries; the attempt must not leave files behind.
+    // The CPU backend does not support context binaries; the attempt must not leave files behind.
     let text = std::fs::read_to_string(&session).unwrap();
     if kernel_confines() {
         assert_all_refused(&text);
@@ -169,7 +169,7 @@ fn a_library_that_runs_can_do_nothing_beside_its_task() {
 
 #[test]
 fn commands_that_run_nothing_open_the_library_confined() {
-    // The constructor ends the process, so what it printed is quoted.
+    // The constructor ends the process, so the error quotes what it printed.
     for arguments in [&["inspect"][..], &["check", "--backend", "cpu"], &["recommend"]] {
         let nosy = Nosy::new("abort();");
         let done = with_secret(Qnnscope::on(&runtime_247())).args(arguments).arg(&nosy.library).finish();
@@ -202,7 +202,7 @@ fn what_a_model_starts_in_a_session_of_its_own_ends_with_the_run() {
     }
 }
 
-/// Processes with a library in their memory.
+/// Processes that have a library mapped.
 fn with_mapped(library: &Path) -> Vec<String> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.file_name().into_string().unwrap());
     let maps = |pid: &String| std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
@@ -214,7 +214,7 @@ fn links_beside_a_model_and_pipes_open_no_door() {
     use std::os::unix::fs::symlink;
     let nosy = Nosy::new("");
     let folder = nosy.library.parent().unwrap();
-    // As an archive with a model may have them.
+    // Links such as an archive with a model may contain.
     symlink("/proc/self/fd/1", folder.join("libout.so")).unwrap();
     symlink(nosy.dir.path(), folder.join("libabove.so")).unwrap();
     symlink(nosy.dir.path().join("secret"), folder.join("libsecret.so.1")).unwrap();
@@ -248,7 +248,7 @@ fn without_the_sandbox_it_can_do_all_of_it() {
     let done = done.finish().expect(0);
     let outcomes = outcomes(&std::fs::read_to_string(&session).unwrap());
     for (name, value) in &outcomes {
-        // Who may trace what is the system's business, not ours.
+        // Who may trace what is up to the system, not to us.
         let may = value == "0" || (name == "token" && value == "t0ken") || matches!(name.as_str(), "trace" | "memory");
         // `/root` is closed to users other than root.
         assert!(may || name == "home", "{name}={value}");

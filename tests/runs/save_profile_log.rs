@@ -1,4 +1,4 @@
-//! `--save-profile-log`: QNN profile logs of real runs, read back by a reader of the tests' own.
+//! `--save-profile-log`: QNN profile logs of real runs, read by the tests' own reader.
 
 #![cfg(target_os = "linux")]
 
@@ -37,7 +37,8 @@ fn setting(run: &Value) -> Value {
     setting
 }
 
-/// A library whose inferences take microseconds, on one thread: many of them are soon done on a busy machine, too.
+/// A library whose inferences take microseconds, on one thread: many of them finish quickly even on a busy
+/// machine.
 fn small_library(dir: &Path) -> PathBuf {
     model_library(dir, "small_graph.c", &["SLOTS=72"])
 }
@@ -46,7 +47,7 @@ fn nodes(event: &Event) -> Vec<&Event> {
     event.children.iter().filter(|child| child.kind == NODE).collect()
 }
 
-/// What holds for every log of a run with `inferences`.
+/// Checks what holds for every log of a run with `inferences` inferences.
 #[track_caller]
 fn check_shape(log: &Log, setup: &[u8], inferences: usize) {
     check_shape_of(log, GRAPH, setup, inferences);

@@ -1,4 +1,4 @@
-//! Session files: what was recorded gives the same figures as the live run, also when it was cut off.
+//! Session files: a recording yields the same figures as the live run, even if it was cut off.
 
 #![cfg(target_os = "linux")]
 
@@ -11,7 +11,8 @@ use serde_json::Value;
 use std::io::Write;
 use std::path::Path;
 
-/// Folds a session file; returns the document, the number of records and whether the file ended inside a line.
+/// Folds a session file; returns the document, the number of records and whether the file ended within a
+/// line.
 fn replay(path: &Path) -> (Value, usize, bool) {
     let mut reader = SessionReader::open(path).unwrap();
     let mut store = Store::new();
@@ -41,7 +42,7 @@ fn assert_same(live: &Value, replayed: &Value, at: &str) {
     }
 }
 
-/// Sessions of the bundled models on the CPU backend of a machine on which nothing else ran.
+/// Sessions of the bundled models on the CPU backend of an otherwise idle machine.
 #[test]
 fn quiet_runs_on_the_processor_have_no_finding_above_info() {
     for (name, inferences) in [("quiet-cpu-float.jsonl", 400), ("quiet-cpu-int8.jsonl", 100)] {
@@ -70,7 +71,7 @@ fn a_recorded_session_gives_the_same_document() {
     assert!(!truncated && count > 100, "{count}");
     assert_same(&parsed_twice(&done.json()), &parsed_twice(&document), "document");
 
-    // Cut inside a line: everything before it can be read, and the run that has no end failed.
+    // Cut within a line: everything before it can be read, and the unfinished run counts as failed.
     let bytes = std::fs::read(&session).unwrap();
     let lines: Vec<usize> =
         bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1).collect();
@@ -86,7 +87,7 @@ fn a_recorded_session_gives_the_same_document() {
         std::fs::write(&cut, &bytes[..lines[line]]).unwrap();
         assert_eq!((replay(&cut).1, replay(&cut).2), (line + 1, false), "cut between lines");
     }
-    // A last line that is whole but for its end counts.
+    // A last line that only lacks its line end counts.
     let cut = done.home().join("cut");
     std::fs::write(&cut, &bytes[..bytes.len() - 1]).unwrap();
     assert_eq!(replay(&cut).1, count);
@@ -117,7 +118,7 @@ fn events_come_in_order() {
         let own: Vec<_> = records.iter().filter(|record| record.run.is_some_and(|id| id.0 == run)).collect();
         assert!(matches!(own[0].event, Event::RunStarted(_)));
         assert!(matches!(own[own.len() - 1].event, Event::RunFinished { status: RunStatus::Ok }));
-        // Every stage that begins ends, before the next begins.
+        // Every stage that begins also ends, before the next one begins.
         let mut open = None;
         let mut finished = Vec::new();
         for record in &own {
@@ -132,7 +133,7 @@ fn events_come_in_order() {
             }
         }
         assert!(open.is_none() && finished.is_sorted(), "{finished:?}");
-        // The stamps of one source never go back, and latencies lie within the session.
+        // Timestamps of one source never go back, and latencies are within the session.
         let starts: Vec<u64> = own
             .iter()
             .filter_map(|record| match &record.event {
@@ -157,7 +158,7 @@ fn events_come_in_order() {
 fn a_session_is_written_over_and_can_go_to_a_pipe() {
     let call = Qnnscope::on(&runtime_247());
     let session = call.home().join("session");
-    // An older session, longer than the new one and damaged.
+    // An older session that is longer than the new one and damaged.
     let header = b"{\"event\":{\"session_started\":{\"schema\":\"qnnscope.session/1\"}}}\n";
     std::fs::write(&session, [&header[..], &vec![b'x'; 5_000_000]].concat()).unwrap();
     let done = call.run_json(&demo_int8(), "-n 2 --profiling off --record session").expect(0);

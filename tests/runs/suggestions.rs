@@ -5,7 +5,7 @@
 use crate::support::{Qnnscope, demo_float, demo_int8, model_library, number, runtime_247};
 use serde_json::Value;
 
-/// The only run of the document that `qnnscope run` prints for a planted pattern.
+/// The only run in the document that `qnnscope run` prints for a planted pattern.
 fn planted(pattern: &str, flags: &str) -> Value {
     let dir = tempfile::tempdir().unwrap();
     let library = model_library(dir.path(), "patterns.c", &[&format!("PATTERN={pattern}")]);
@@ -25,7 +25,7 @@ fn suggestion<'a>(run: &'a Value, id: &str) -> &'a Value {
         .unwrap_or_else(|| panic!("no {id} in {ids:?}; ops: {}", run["ops"]))
 }
 
-/// What must hold of every suggestion of a real run.
+/// Checks what must hold for every suggestion of a real run.
 #[track_caller]
 fn is_sound(run: &Value, finding: &Value) {
     let id = &finding["id"];

@@ -1,4 +1,5 @@
-//! Children that misbehave, and signals: the parent always ends in order, says what happened, and leaves nothing behind.
+//! Children that misbehave, and signals: the parent always ends properly, reports what happened, and leaves
+//! nothing behind.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
@@ -102,7 +103,7 @@ fn a_signal_ends_an_inspection_that_loops() {
     for signal in [Signal::INT, Signal::TERM] {
         let mut running = Qnnscope::on(&runtime_247()).arg("inspect").arg(&library).start();
         let runner = running.runner();
-        // The library is mapped once it is opened; it loops from then on.
+        // The library is mapped once it has been opened; from then on it loops.
         let maps = format!("/proc/{runner}/maps");
         let name = library.file_name().unwrap().to_str().unwrap();
         running
@@ -181,7 +182,8 @@ fn whatever_a_library_prints_becomes_log_lines() {
 fn fake_runner(script: &str) -> Done {
     let call = Qnnscope::on(&runtime_247()).within(Duration::from_secs(30));
     let path = call.home().join("runner");
-    // A child writes the file: one that this process has open for writing cannot be run while another test forks.
+    // A child writes the file: while another test forks, a file that this process has open for writing cannot
+    // be executed.
     let status = std::process::Command::new("sh")
         .args(["-c", r#"printf '%s\n' "$1" > "$2" && chmod +x "$2""#, "sh"])
         .arg(format!("#!/bin/sh\n{script}"))
@@ -258,7 +260,7 @@ fn a_runner_that_cannot_be_started_is_missing() {
     assert_says(&done.first_run()["error"], &["/nonexistent/runner"]);
 }
 
-/// A run that goes on for minutes, up to the moment when the latency phase has given its first figures.
+/// A run that takes minutes, up to the point where the latency phase has reported its first figures.
 fn long_run(flags: &str) -> Running {
     let call = Qnnscope::on(&runtime_247());
     let session = call.home().join("session");
@@ -304,10 +306,10 @@ fn after_a_signal_no_further_backend_runs() {
 #[test]
 fn the_second_signal_ends_at_once() {
     let mut running = long_run("");
-    // A runner that stands still cannot end its phase in order.
+    // A suspended runner cannot end its phase properly.
     send(running.runner(), Signal::STOP);
     running.signal(Signal::INT);
-    // Two that come too close would count as one.
+    // Two signals in quick succession would count as one.
     running.until_said("press Ctrl-C again to stop at once");
     let begun = Instant::now();
     running.signal(Signal::INT);
@@ -361,7 +363,7 @@ fn a_runner_does_not_outlive_a_killed_parent() {
     let runner = running.runner();
     assert!(processes_in(running.home()).contains(&runner), "the check below sees runners");
     running.signal(Signal::KILL);
-    // Waits for the end of the pipes, which the runner holds too, and then for its process.
+    // Waits until the pipes are closed, which the runner also holds, and then for the process.
     let done = running.wait();
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&done.status), Some(9));
     none_left(done.home());

@@ -1,4 +1,4 @@
-//! Outputs against labels and expected outputs, on the real libraries.
+//! Outputs compared with labels and expected outputs, on the real libraries.
 
 #![cfg(target_os = "linux")]
 
@@ -43,7 +43,7 @@ fn figure(run: &Value, metric: &str) -> Value {
     figures.iter().find(|row| row["metric"] == metric).unwrap_or_else(|| panic!("no {metric}: {figures:?}")).clone()
 }
 
-/// What NumPy makes of two folders of outputs and a list of labels.
+/// What NumPy computes from two folders of outputs and a list of labels.
 const NUMPY: &str = r#"
 import json, os, sys
 import numpy as np
@@ -66,7 +66,7 @@ print(json.dumps({
 }))
 "#;
 
-/// What outputs were judged by stands in reports, and goes where names go.
+/// Reports show what the outputs were judged by; where names are removed, this is removed too.
 fn judged_in_reports(dir: &Path, list: &str, labels: &Path) {
     let session = dir.join("judged.jsonl");
     run(&format!("float.dlc -b cpu --input-list {list} --labels {} --record {}", labels.display(), session.display()))
@@ -94,7 +94,7 @@ fn figures_are_those_of_numpy_and_stand_beside_times() {
     std::fs::create_dir(&temporary).unwrap();
     let list = inputs(dir.path());
     let labels = dir.path().join("labels.txt");
-    // Right for whoever says class 0, 1, 2, 3.
+    // Right for a model that answers with classes 0, 1, 2, 3.
     std::fs::write(&labels, "0\n1\n2\n3\n").unwrap();
     let list = list.display();
     run(&format!("float.dlc -b cpu --input-list {list} --save-outputs {}", kept.display())).expect(0);
@@ -112,10 +112,10 @@ fn figures_are_those_of_numpy_and_stand_beside_times() {
         assert!((ours - theirs).abs() <= 1e-6 * theirs.abs().max(1e-3), "{metric}: {ours}, NumPy {theirs}");
     }
     assert_eq!(figure(of, "mse")["worst_inference"], theirs["worst"]);
-    // The inferences that were judged are none of those that were timed.
+    // The judged inferences are not among those that were timed.
     assert_eq!(of["latency_us"]["samples"], json!(6));
 
-    // Labels, with outputs that nobody wants to keep.
+    // Labels, with outputs that are not to be kept.
     let asked = format!("good.dlc -b htp,cpu --soc-model 57 --input-list {list} --labels {}", labels.display());
     let flags = format!("--device=local run {asked} --json -n 6 --warmup 1 --launches 1 --profiling off --no-history");
     let done = call(&flags).env("TMPDIR", &temporary).finish().expect(0);
@@ -191,7 +191,7 @@ fn what_cannot_be_judged_is_said() {
     said(&format!("{list} {asked} --metric psnrr"), 2, "top1, top5, sqnr");
     said(&format!("{list} --metric top1"), 2, "--labels");
     said(&format!("{list} --min-sqnr-db 20"), 2, "--expected");
-    // The figures of the run stand, though its outputs could not be judged.
+    // The run's figures stand, although its outputs could not be judged.
     said(&format!("{list} {asked}"), 0, "2 labels for 4 classifications");
     std::fs::write(&labels, "0\n1\nx\n").unwrap();
     said(&format!("{list} {asked}"), 2, "line 3: `x` is not a class");

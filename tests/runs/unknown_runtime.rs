@@ -1,4 +1,4 @@
-//! Runtimes of versions that are not known: named and refused, unless the user insists.
+//! Runtimes of unknown versions: named and refused, unless the user insists.
 
 #![cfg(target_os = "linux")]
 
@@ -28,7 +28,7 @@ fn claiming(minor: u32) -> TempDir {
 }
 
 fn run(runtime: &Path, flags: &str) -> crate::support::Done {
-    // The library lends the table of the real one, which lies outside of what a confined runner may read.
+    // The library borrows the real one's table, which is outside of what a confined runner may read.
     Qnnscope::on(runtime).run_json(&demo_float(), &format!("-n 3 --profiling off --no-sandbox {flags}"))
 }
 
@@ -53,6 +53,6 @@ fn an_unknown_version_is_named_and_refused() {
 fn a_user_who_insists_gets_the_counted_table() {
     let done = run(claiming(50).path(), "--allow-unknown-runtime").expect(0);
     assert_eq!(done.first_run()["runtime"]["core_api"], "2.50.0");
-    // The order of the oldest tables is another one: insisting does not help there.
+    // The oldest tables have another order: insisting does not help there.
     run(claiming(8).path(), "--allow-unknown-runtime").expect(3);
 }

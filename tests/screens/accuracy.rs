@@ -86,7 +86,7 @@ fn without_colours_and_unicode_it_says_the_same() {
     let (ascii, _) = Theme::load("ansi", ColorDepth::Ansi16, true, None).expect("it is shipped");
     press(&session, &mut view, &[KeyAction::NextEntry]);
     let screen = text(&render_with(&session, &mut view, 80, 24, &ascii));
-    // A name stays what it is, with what could steer the terminal made visible.
+    // A name stays unchanged, except that anything that could control the terminal is made visible.
     assert!(screen.replace('\u{fffd}', "").is_ascii(), "{screen}");
     assert!(!screen.contains('\u{1b}'));
 }

@@ -1,4 +1,4 @@
-//! The pages beside the live view: diagnosis, findings.
+//! The pages beside the live view, such as diagnosis and findings.
 
 use super::*;
 use qnnscope::analysis::{Advice, Effort, Evidence, EvidencePlace, Finding, FindingKind, Severity};
@@ -22,7 +22,7 @@ pub const WAYS: [&[KeyAction]; 10] = [
     &[KeyAction::Compare, KeyAction::Open, KeyAction::Zoom],
 ];
 
-/// Sizes at which something begins or ends to fit.
+/// Sizes at which something starts or stops fitting.
 pub const SIZES: [(u16, u16); 16] = [
     (1, 1),
     (2, 2),
@@ -42,7 +42,7 @@ pub const SIZES: [(u16, u16); 16] = [
     (150, 50),
 ];
 
-/// A run that failed for a reason that the catalogue knows, with a log around it.
+/// A run that failed for a reason in the catalogue, with a log around it.
 fn known_failure() -> Session {
     let mut session = Session::new();
     session.counters(20);
@@ -193,7 +193,7 @@ fn checks_that_end_while_the_diagnosis_is_open_show_in_it() {
     let mut session = known_failure();
     let mut view = live_view();
     find(&render(&session, &mut view, 80, 24), "very likely, 94 %, not confirmed");
-    // Nothing was selected: what was found last stands first and is shown.
+    // Nothing was selected, so the most recent result comes first and is shown.
     let mut check = |cause: &str, check: &str, outcome, detail: &str| {
         let result = CheckResult { cause: cause.into(), check: check.into(), outcome, detail: detail.into() };
         session.emit(Some(0), Event::CheckFinished(Box::new(result)));
@@ -270,7 +270,7 @@ fn a_run_after_the_failed_one_is_followed_when_the_diagnosis_is_left() {
     find(&render(&session, &mut view, 80, 24), "run 1 on htp");
     press(&session, &mut view, &[KeyAction::Back]);
     assert_eq!(view.shown.run, Some(RunId(1)));
-    // From the run that went well the key leads to the one that failed.
+    // From the successful run, the key leads to the failed one.
     press(&session, &mut view, &[KeyAction::Diagnosis]);
     assert_eq!((view.page, view.shown.run), (Page::Diagnosis, Some(RunId(0))));
     press(&session, &mut view, &[KeyAction::NextRun]);
@@ -412,7 +412,7 @@ fn pages_are_left_before_the_program() {
 
 #[test]
 fn runs_that_were_refused_are_numbered_as_the_others() {
-    // Runs that could not even be asked for have ids of their own, far from those of the others.
+    // Runs that were refused before they could start have their own ids, far from those of the others.
     let mut session = finished_htp();
     for id in [u32::MAX - 1, u32::MAX] {
         session.load(id, Backend::Cpu, 4);
@@ -429,7 +429,8 @@ fn runs_that_were_refused_are_numbered_as_the_others() {
     find(&buffer, "error  3 backend  no such file");
 }
 
-/// A run in which three inferences took far longer than the others; with the slowest the CPU clock fell.
+/// A run in which three inferences took far longer than the others; during the slowest one, the CPU clock
+/// dropped.
 fn with_outliers() -> Session {
     let mut session = Session::new();
     session.counters(40);
@@ -498,7 +499,7 @@ fn a_finding_about_an_outlier_leads_to_its_page() {
     find(&render(&session, &mut view, 80, 24), "1 of 4");
 }
 
-/// The same with a limit of the user's.
+/// The same with a limit set by the user.
 fn with_outliers_beyond(limit: OutlierLimit) -> Session {
     let mut session = Session::new();
     let mut plan = plan(Backend::Cpu);
@@ -537,7 +538,7 @@ fn a_limit_that_the_samples_do_not_support_is_told() {
     find(&render(&session, &mut view, 80, 24), "outliers were not searched for");
 }
 
-/// Runs made in other ways: over time and as published, in turns, at rates.
+/// Runs in other measurement modes: over time and as published, in turns, at rates.
 fn in_other_ways() -> Session {
     let mut session = Session::new();
     let begin = |session: &mut Session, run: u32, change: &dyn Fn(&mut RunPlan)| {
@@ -615,7 +616,7 @@ fn a_run_that_was_measured_as_usual_has_no_modes() {
     find(&render(&session, &mut view, 80, 24), "measured back to back");
 }
 
-/// A run of an ONNX model of which QNN left two nodes to the processor.
+/// A run of an ONNX model of which QNN left two nodes to the CPU.
 fn placed_run() -> Session {
     let mut session = finished_htp();
     let node = |name: &str, op_type: &str, provider: NodeProvider| NodePlacement {
@@ -756,7 +757,7 @@ fn the_recommendation_waits_for_all_runs_and_goes_by_those_that_are_chosen() {
     press(&session, &mut view, &[KeyAction::Redraw]);
     assert_eq!(view.comparing.recommendation, None, "a run goes on");
     session.emit(Some(2), Event::RunFinished { status: RunStatus::Stopped });
-    // The first one is left out: what is named is the run, not its column.
+    // The first run is excluded: the recommendation names the run, not its column.
     press(&session, &mut view, &[KeyAction::PreviousEntry, KeyAction::PreviousEntry, KeyAction::Toggle]);
     assert_eq!(view.comparing.recommendation.as_ref().and_then(|answer| answer.column), Some(0));
     find(&render(&session, &mut view, 120, 40), "which backend? cpu (2 cpu)");
@@ -794,7 +795,7 @@ fn rounds_are_launches_of_one_column() {
     let column = view.comparing.column_of(RunId(3)).unwrap();
     assert_eq!(view.comparing.members[column], [RunId(3), RunId(4), RunId(5)]);
     assert_eq!(view.comparing.column_of(RunId(5)), Some(column));
-    // Each of them can be left out, and the cursor on any of them shows the column.
+    // Each of them can be excluded, and the cursor on any of them shows the column.
     press(&session, &mut view, &[KeyAction::PreviousEntry]);
     let buffer = render(&session, &mut view, 120, 40);
     find(&buffer, "x3");

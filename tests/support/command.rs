@@ -1,4 +1,4 @@
-//! Running the real program with a hard time limit, and looking for processes that it left behind.
+//! Runs the real program with a hard time limit, and finds processes that it left behind.
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -12,12 +12,12 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Longest that any one call of the program may take.
+/// Longest that a single call of the program may take.
 const LIMIT: Duration = Duration::from_secs(60);
-/// How often something that is waited for is looked at.
+/// How often to check for something that is waited for.
 const POLL: Duration = Duration::from_millis(5);
 
-/// A call of the program, with a data folder and working directory of its own.
+/// A call of the program, with its own data folder and working directory.
 pub struct Qnnscope {
     command: Command,
     home: TempDir,
@@ -27,12 +27,12 @@ pub struct Qnnscope {
 }
 
 impl Qnnscope {
-    /// No runtime anywhere.
+    /// A call without any runtime.
     pub fn without_runtime() -> Self {
         Self::program(Path::new(env!("CARGO_BIN_EXE_qnnscope")))
     }
 
-    /// Another program of the package, called in the same way.
+    /// A call of another program in the package.
     pub fn program(path: &Path) -> Self {
         let home = tempfile::tempdir().unwrap();
         let mut command = Command::new(path);
@@ -43,7 +43,7 @@ impl Qnnscope {
         Self { command, home, limit: LIMIT, default_launches: false, input: Stdio::null() }
     }
 
-    /// With the runtime in `dir`.
+    /// A call with the runtime in `dir`.
     pub fn on(dir: &Path) -> Self {
         let mut call = Self::without_runtime();
         call.command.arg("--runtime").arg(dir);
@@ -60,7 +60,7 @@ impl Qnnscope {
         self
     }
 
-    /// Arguments separated by blanks.
+    /// Adds arguments separated by blanks.
     pub fn flags(mut self, flags: &str) -> Self {
         self.command.args(flags.split_whitespace());
         self
@@ -71,7 +71,7 @@ impl Qnnscope {
         self
     }
 
-    /// In another working directory, of the test's own.
+    /// Sets another working directory, one of the test's own.
     pub fn within_folder(mut self, folder: &Path) -> Self {
         self.command.current_dir(folder);
         self
@@ -82,14 +82,14 @@ impl Qnnscope {
         self
     }
 
-    /// With this to read; without it, there is nothing.
+    /// Sets what the program reads; otherwise its input is empty.
     pub fn reading(mut self, input: impl Into<Stdio>) -> Self {
         self.input = input.into();
         self
     }
 
-    /// Runs have as many launches as they have for users. Else they have one unless the flags say otherwise: what is not about
-    /// launches should not take three times as long.
+    /// Gives runs as many launches as they have for users. Otherwise they have one, unless the flags say
+    /// differently: a test that is not about launches should not take three times as long.
     pub fn with_default_launches(mut self) -> Self {
         self.default_launches = true;
         self
@@ -107,12 +107,12 @@ impl Qnnscope {
         self.home.path()
     }
 
-    /// `run MODEL --json` with few iterations, unless the caller's flags come later and say otherwise.
+    /// `run MODEL --json` with few iterations, unless the caller's flags, which come later, say otherwise.
     pub fn run_json(self, model: &Path, flags: &str) -> Done {
         self.arg("run").arg(model).arg("--json").flags(flags).finish()
     }
 
-    /// Starts it.
+    /// Starts the program.
     pub fn start(mut self) -> Running {
         if self.command.get_program() == env!("CARGO_BIN_EXE_qnnscope") && !self.says_launches() {
             self.command.args(["--launches", "1"]);
@@ -124,13 +124,13 @@ impl Qnnscope {
         Running { child, home: self.home, deadline: Instant::now() + self.limit, stdout, stderr }
     }
 
-    /// Runs it to its end.
+    /// Runs the program to its end.
     pub fn finish(self) -> Done {
         self.start().wait()
     }
 }
 
-/// Reads a pipe to its end on a thread of its own; what came so far can be looked at.
+/// Reads a pipe to its end on its own thread; what has arrived so far can be examined.
 struct Drain {
     bytes: Arc<Mutex<Vec<u8>>>,
     thread: JoinHandle<()>,
@@ -158,7 +158,7 @@ impl Drain {
     }
 }
 
-/// The program while it runs.
+/// The running program.
 pub struct Running {
     child: Child,
     home: TempDir,
@@ -180,7 +180,7 @@ impl Running {
         send(self.pid(), signal);
     }
 
-    /// Waits until `ready` gives something; panics at the time limit or when the program ends before.
+    /// Waits until `ready` returns something; panics at the time limit, or if the program ends first.
     pub fn until<T>(&mut self, what: &str, mut ready: impl FnMut() -> Option<T>) -> T {
         loop {
             if let Some(value) = ready() {
@@ -197,7 +197,7 @@ impl Running {
         }
     }
 
-    /// Waits until the program has said this on stderr.
+    /// Waits until the program has printed this on stderr.
     pub fn until_said(&mut self, text: &str) {
         let bytes = self.stderr.bytes.clone();
         self.until(text, || String::from_utf8_lossy(&bytes.lock().unwrap()).contains(text).then_some(()));
@@ -209,7 +209,7 @@ impl Running {
         self.until(text, || String::from_utf8_lossy(&bytes.lock().unwrap()).contains(text).then_some(()));
     }
 
-    /// The runner process, once there is one.
+    /// Waits for the runner process, and returns its id.
     pub fn runner(&mut self) -> u32 {
         let pid = self.pid();
         self.until("a runner", || children_of(pid).first().copied())
@@ -227,7 +227,8 @@ impl Running {
             }
             std::thread::sleep(POLL);
         };
-        // A grandchild that outlives the program may hold the pipes open; it has to be seen, not waited for.
+        // A grandchild that outlives the program may hold the pipes open; that must be detected, not waited
+        // for.
         let late = Instant::now() + Duration::from_secs(5);
         while !(self.stdout.is_finished() && self.stderr.is_finished()) {
             if Instant::now() > late {
@@ -252,7 +253,7 @@ impl Running {
     }
 }
 
-/// What came out.
+/// The result of a call.
 pub struct Done {
     pub status: ExitStatus,
     pub stdout: Vec<u8>,
@@ -265,7 +266,7 @@ impl Done {
         self.status.code().unwrap_or_else(|| panic!("ended by signal {:?}: {}", self.status.signal(), self.stderr))
     }
 
-    /// Fails with everything that was said if the exit status is another one.
+    /// Fails, showing all output, if the exit status is another one.
     #[track_caller]
     pub fn expect(self, code: i32) -> Self {
         assert_eq!(self.code(), code, "stdout: {}\nstderr: {}", self.text(), self.stderr);
@@ -280,7 +281,7 @@ impl Done {
         self.home.path()
     }
 
-    /// The whole of stdout as one JSON document.
+    /// All of stdout as one JSON document.
     #[track_caller]
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.stdout)
@@ -293,7 +294,7 @@ impl Done {
         self.json()["runs"][0].clone()
     }
 
-    /// Fails if a process that was started for this call is still there shortly after its end.
+    /// Fails if a process started for this call still exists shortly after its end.
     #[track_caller]
     pub fn leaves_nothing_behind(self) -> Self {
         none_left(self.home.path());
@@ -301,7 +302,7 @@ impl Done {
     }
 }
 
-/// Fails unless every process that was started with this data folder is gone within five seconds.
+/// Fails unless every process started with this data folder ends within five seconds.
 #[track_caller]
 pub fn none_left(home: &Path) {
     let deadline = Instant::now() + Duration::from_secs(5);
@@ -339,7 +340,7 @@ pub fn processes_in(home: &Path) -> Vec<u32> {
 pub fn children_of(parent: u32) -> Vec<u32> {
     let is_child = |pid: &u32| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        // The name in parentheses may hold anything; state and parent follow its last parenthesis.
+        // The name in parentheses may contain anything; state and parent follow its last parenthesis.
         let mut rest = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
         let state = rest.next();
         state != Some("Z") && rest.next() == Some(&parent.to_string())
@@ -355,7 +356,7 @@ fn command_line(pid: u32) -> String {
     String::from_utf8_lossy(&std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default()).replace('\0', " ")
 }
 
-/// Where a test finds the folder of a file that a call wrote.
+/// Where a file written by a call is found in its output folder.
 pub fn result_file(outputs: &Path, index: usize, name: &str) -> PathBuf {
     outputs.join(format!("Result_{index}")).join(name)
 }

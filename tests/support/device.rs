@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// A folder laid out like the vendor's SDK: the stand-in for the tool, the real libraries, and files of the right names for
-/// the DSP's side, which no library of an x86_64 machine opens.
+/// A folder laid out like the vendor's SDK: the stand-in for the tool, the real libraries, and files with the
+/// right names for the DSP's side, which no library on an x86_64 machine opens.
 pub struct Sdk {
     folder: TempDir,
 }
@@ -48,11 +48,11 @@ impl Sdk {
         self.folder.path()
     }
 
-    /// Puts an executable file in the place of one of the SDK.
+    /// Replaces a file of the SDK with an executable one.
     pub fn replace(&self, path: &str, content: &[u8]) {
         let path = self.root().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        // Never through a link: it points to the real libraries.
+        // Never through a link, since that points to the real libraries.
         let _ = std::fs::remove_file(&path);
         std::fs::write(&path, content).unwrap();
         std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
@@ -92,7 +92,7 @@ impl Bench {
         self.qnnscope().arg("--device").arg(self.device.serial())
     }
 
-    /// A run that records its session beside its result.
+    /// Runs the model; records the session beside the result.
     pub fn run(&self, model: &Path, flags: &str) -> Recorded {
         self.start(model, flags).wait()
     }
@@ -102,7 +102,8 @@ impl Bench {
         Recording::of(self.on_device(), &[model], flags)
     }
 
-    /// Adds a line to the device's log, stamped a minute from now on its own clock: what is older than a run is not its own.
+    /// Adds a line to the device's log, stamped a minute from now on the device's clock: anything older than
+    /// a run is not counted as its own.
     pub fn log_in_the_run(&self, line: &str) {
         let stamp = self.shell("date -d @$(($(date +%s) + 60)) '+%m-%d %H:%M:%S.000'");
         self.device.log(&format!("{}  {line}", stamp.trim()));
@@ -114,20 +115,20 @@ impl Bench {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// Processes of the tool that are left on the device.
+    /// The tool's processes that are left on the device.
     pub fn tools_left(&self) -> String {
         self.shell("for p in /proc/[0-9]*; do c=$(cat $p/cmdline 2>/dev/null | tr '\\0' ' '); case $c in ./qnn-net-run*) echo \"$c\";; esac; done")
     }
 }
 
-/// A run that goes on.
+/// A run in progress.
 pub struct Recording {
     pub running: Running,
     session: PathBuf,
 }
 
 impl Recording {
-    /// A run of these models by a program that is ready for it.
+    /// A run of these models by a call that is set up for it.
     pub fn of(call: Qnnscope, models: &[&Path], flags: &str) -> Self {
         let session = call.home().join("session.jsonl");
         let call = call.arg("run").args(models).arg("--json").arg("--record").arg(&session).flags(flags);
@@ -144,7 +145,7 @@ impl Recording {
         events(&self.session)
     }
 
-    /// Waits until an event of this kind is there and satisfies `wanted`.
+    /// Waits until there is an event of this kind that satisfies `wanted`.
     #[track_caller]
     pub fn until(&self, kind: &str, wanted: impl Fn(&Value) -> bool) {
         let deadline = std::time::Instant::now() + Duration::from_secs(120);
@@ -160,7 +161,7 @@ impl Recording {
     }
 }
 
-/// A run that ended.
+/// A finished run.
 pub struct Recorded {
     pub done: Done,
     pub events: Vec<Value>,
@@ -195,7 +196,7 @@ impl Recorded {
         self.all("log").iter().map(|line| line["text"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// True if a line of the log holds this.
+    /// True if a line of the log contains this.
     pub fn logged(&self, text: &str) -> bool {
         self.log().iter().any(|line| line.contains(text))
     }
@@ -207,6 +208,6 @@ fn events(session: &Path) -> Vec<Value> {
 
 fn records(session: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(session).unwrap_or_default();
-    // The last line may be half written.
+    // The last line may be incomplete.
     text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).collect()
 }

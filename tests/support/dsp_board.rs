@@ -1,4 +1,5 @@
-//! A virtual device with the lab's libraries, and what a board shows of each failure that the lab makes.
+//! A virtual device with the lab's libraries, and what a board shows after each failure that the lab
+//! provokes.
 
 use super::device::Bench;
 use super::dsp_lab::Lab;
@@ -16,27 +17,27 @@ pub enum Library {
     Prepare,
 }
 
-/// What is to be seen on a board after a failure.
+/// What can be seen on a board after a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shown {
     /// Nothing is wrong with it.
     Nothing,
-    /// The binary that ran, which is at hand.
+    /// The binary that ran, which is available.
     Binary,
     Lacks(Library),
     OfOtherRelease(Library),
     SkelAsStub,
-    /// The user may not open the DSP's node; where the user is root, SELinux has denied it.
+    /// The user may not open the DSP's node; if the user is root, SELinux has denied it.
     NodeClosed,
-    /// The same of the heaps of shared memory.
+    /// The same for the shared memory heaps.
     HeapClosed,
     Denied,
     /// The compute DSP does not run.
     Offline,
-    /// The kernel has seen it crash.
+    /// The kernel has recorded its crash.
     Crashed,
     ShortMemory,
-    /// Its number and part, empty where it does not tell.
+    /// Its number and part; empty if it does not report them.
     Soc(&'static str, &'static str),
 }
 
@@ -44,7 +45,7 @@ const SESSION: &str = "fastrpc-session-open-failed";
 const MISMATCH: &str = "stub-skel-build-id-mismatch";
 const CONTAINER: &str = "context-binary-wrong-container";
 
-/// Rows of the lab of which a board shows the cause: the row, the cause, and what is to be seen.
+/// Rows of the lab whose cause can be seen on a board: the row, the cause, and what the board shows.
 const SHOWN: [(&str, &str, Shown); 38] = [
     ("no FastRPC client", "libcdsprpc-missing", Shown::Lacks(Library::Client)),
     ("no stub of the part", "stub-not-found", Shown::Lacks(Library::Stub)),
@@ -86,7 +87,7 @@ const SHOWN: [(&str, &str, Shown); 38] = [
     ("a binary that x86 compiled", "", Shown::Binary),
 ];
 
-/// The others, of which nothing is to be seen afterwards, and why.
+/// The other rows, of which no trace remains, and why.
 const UNSEEN: [(&str, &str); 13] = [
     (
         "no memory for the DSP's process",
@@ -109,7 +110,7 @@ const UNSEEN: [(&str, &str); 13] = [
     ("a float op, and fewer inputs than the graph has", "a model library of the board does not tell its tensors here"),
 ];
 
-/// What a board shows of a row, and the cause that this confirms.
+/// What a board shows after a row's failure, and the cause that this confirms.
 #[track_caller]
 pub fn shown(row: &str) -> Option<(&'static str, Shown)> {
     let found = SHOWN.iter().find(|(name, ..)| *name == row).map(|&(_, cause, shown)| (cause, shown));
@@ -120,7 +121,7 @@ pub fn shown(row: &str) -> Option<(&'static str, Shown)> {
     found
 }
 
-/// A device of one of the lab's parts, with the libraries of its release in a folder.
+/// A device with one of the lab's parts, with the libraries of its release in a folder.
 pub struct Board<'a> {
     bench: Bench,
     lab: &'a Lab,
@@ -129,7 +130,7 @@ pub struct Board<'a> {
     folder: String,
     client: &'static str,
     remoteproc: &'static str,
-    /// Files that were changed, as they were.
+    /// Files that were changed, with their previous contents.
     before: RefCell<Vec<(String, Option<Vec<u8>>)>>,
 }
 
@@ -197,7 +198,7 @@ impl<'a> Board<'a> {
         self.bench.device.write(path, std::fs::read(from).unwrap());
     }
 
-    /// Keeps what a file is before it changes.
+    /// Remembers a file's content before it changes.
     fn keep(&self, path: &str) {
         let was = self.bench.device.has(path).then(|| std::fs::read(self.host_path(path)).unwrap());
         self.before.borrow_mut().push((path.to_owned(), was));
@@ -216,7 +217,7 @@ impl<'a> Board<'a> {
         self.bench.device.write(path, text);
     }
 
-    /// SELinux has denied something: Android's log has it, else the kernel's.
+    /// Records that SELinux has denied something: in Android's log if there is one, else in the kernel's.
     fn deny(&self, what: &str) {
         let text = format!(
             "avc:  denied  {{ read open }} for  comm=\"app\" name=\"{what}\" scontext=u:r:untrusted_app:s0 tclass=chr_file permissive=0"
@@ -294,7 +295,7 @@ impl<'a> Board<'a> {
         }
     }
 
-    /// What the program says of a log with the checks on this board, on which this is to be seen.
+    /// The program's answer about a log, with the checks made on this board in this state.
     #[track_caller]
     pub fn diagnose(&self, log: &str, shown: Shown, model: Option<&Path>) -> Value {
         self.make(shown);

@@ -1,6 +1,6 @@
-//! A Snapdragon board without hardware: the real HTP libraries for Linux on aarch64, under an emulated processor, take the
-//! way to the DSP, where a stand-in for the FastRPC library answers as each case wants it. Messages and codes are the vendor's,
-//! only what is behind them is ours. No DSP computes anything.
+//! A Snapdragon board without the hardware: the real HTP libraries for Linux on aarch64, under an emulated
+//! processor, take the way to the DSP, where a stand-in for the FastRPC library answers as each case
+//! requires. Messages and codes are the vendor's; only what is behind them is ours. No DSP computes anything.
 
 use super::python_packages;
 use std::os::unix::process::ExitStatusExt;
@@ -10,13 +10,14 @@ use std::sync::Mutex;
 
 const EMULATOR: &str = "qemu-aarch64-static";
 const COMPILER: &str = "aarch64-linux-gnu-gcc";
-/// What the board's programs are linked with; Debian's cross packages put it there.
+/// What the board's programs are linked with, as installed by Debian's cross packages.
 const SYSROOT: &str = "/usr/aarch64-linux-gnu";
 const INSTALL: &str = "run ./test.sh, or: apt-get install qemu-user-static gcc-aarch64-linux-gnu libc6-dev-arm64-cross \
                        libstdc++6-arm64-cross";
 
-/// Lays the board's files over those of this machine, and runs the rest of the arguments. What says which processor this is
-/// lies in folders where nothing can be made: they are covered, with what else is needed from them.
+/// Lays the board's files over those of this machine, and runs the remaining arguments. The files that
+/// identify the processor are in folders where nothing can be created, so these are covered, together with
+/// whatever else is needed from them.
 const ENTER: &str = r#"
 set -e
 mount -t tmpfs none "$1"
@@ -30,10 +31,10 @@ shift 2
 exec "$@"
 "#;
 
-/// Emulated processes take a core each; those of one test program wait for each other.
+/// Each emulated process occupies a core, so those of one test program wait for each other.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// A release of the libraries, and what runs on them.
+/// A release of the libraries, and the programs that run on it.
 pub struct Lab {
     dir: tempfile::TempDir,
     libraries: PathBuf,
@@ -46,48 +47,49 @@ pub const V247: &str = "2.3.0";
 /// Version of the wheel with QAIRT 2.51.
 pub const V251: &str = "2.7.0";
 
-/// What a case changes of a healthy board.
+/// How a case differs from a healthy board.
 #[derive(Default)]
 pub struct Case<'a> {
-    /// Number of the SoC; a v79 part by default.
+    /// SoC number; a v79 part by default.
     pub soc_id: Option<&'a str>,
-    /// What the stand-in does not do: `STAND_IN_FAILS` of `dsp/cdsprpc.c`.
+    /// What the stand-in fails to do: `STAND_IN_FAILS` of `dsp/cdsprpc.c`.
     pub fails: &'a str,
     /// The build id that the DSP's side claims; that of the libraries by default.
     pub skel_build: Option<&'a str>,
-    /// Libraries that are not there.
+    /// Libraries that are missing.
     pub without: &'a [&'a str],
-    /// Libraries that are there with other contents.
+    /// Libraries with other contents.
     pub replaced: &'a [(&'a str, &'a Path)],
     /// What the board runs once it has a device.
     pub work: Work<'a>,
-    /// Flags of `models/odd_graph.c` that make another model.
+    /// Flags of `models/odd_graph.c` that build another model.
     pub model: &'a [&'a str],
-    /// It asks for burst power first.
+    /// Whether it first requests burst power.
     pub votes: bool,
-    /// Accelerator time, wait for VTCM and power-up time of each inference, microseconds, and what the profile says of them is
-    /// printed.
+    /// Accelerator time, wait for VTCM and power-up time of each inference, microseconds; the profile's
+    /// figures for them are printed.
     pub times_us: Option<[u32; 3]>,
-    /// From which inference on, counted from 1, the accelerator takes twice as long.
+    /// The inference, counted from 1, from which the accelerator takes twice as long.
     pub slow_from: Option<u32>,
-    /// Seconds after which the host is ended; as many as a healthy run could need by default.
+    /// Seconds after which the host is killed; by default as many as a healthy run could need.
     pub patience_s: Option<u32>,
 }
 
 /// What a board does.
 #[derive(Default, Clone, Copy)]
 pub enum Work<'a> {
-    /// It makes a device, and no more.
+    /// Creates a device, nothing more.
     #[default]
     Device,
-    /// It composes, finalizes and executes a model so many times, which takes seconds, and saves the context where it is told.
+    /// Composes, finalizes and executes a model this many times, which takes seconds, and saves the context
+    /// to this path, if any.
     Model(u32, Option<&'a Path>),
-    /// It loads a context binary of the same model, and executes it so many times.
+    /// Loads a context binary of the same model, and executes it this many times.
     Binary(&'a Path, u32),
 }
 
 impl Lab {
-    /// With the libraries of a wheel: [`V247`] or [`V251`].
+    /// A lab with the libraries of a wheel: [`V247`] or [`V251`].
     #[track_caller]
     pub fn new(wheel: &str) -> Self {
         let of = |wheel| python_packages(&format!("aarch64-{wheel}"), "onnxruntime_qnn").join("onnxruntime_qnn");
@@ -105,12 +107,12 @@ impl Lab {
         Self { dir, libraries, other, build }
     }
 
-    /// Folder of the release's libraries.
+    /// Folder with the release's libraries.
     pub fn libraries(&self) -> &Path {
         &self.libraries
     }
 
-    /// Folder of the other release's libraries.
+    /// Folder with the other release's libraries.
     pub fn other(&self) -> &Path {
         &self.other
     }
@@ -120,13 +122,13 @@ impl Lab {
         self.dir.path().join("libcdsprpc.so")
     }
 
-    /// The console log of a board.
+    /// A board's console log.
     #[track_caller]
     pub fn log(&self, case: &Case<'_>) -> String {
         self.ended(case).0
     }
 
-    /// The console log of a board, and the exit status of its program as a shell counts it.
+    /// A board's console log, and the exit status of its program as a shell counts it.
     #[track_caller]
     pub fn ended(&self, case: &Case<'_>) -> (String, i32) {
         let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -189,7 +191,7 @@ impl Lab {
         let console = String::from_utf8_lossy(&output.stdout).into_owned();
         let complaint = String::from_utf8_lossy(&output.stderr);
         assert!(console.contains("backend build id"), "the board did not come up: {console}{complaint}");
-        // `timeout` ends itself as its program was ended.
+        // `timeout` ends itself in the same way as its program ended.
         let by_signal = || output.status.signal().map(|signal| 128 + signal);
         (console + &complaint, output.status.code().or_else(by_signal).unwrap_or(-1))
     }

@@ -1,11 +1,11 @@
-//! `qnnscope inspect` of models before conversion.
+//! `qnnscope inspect` on models before conversion.
 
 use super::Qnnscope;
 use super::schema::{self, fits};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// The document, which fits its schema.
+/// The document, which matches its schema.
 #[track_caller]
 pub fn inspected(path: &Path, flags: &str) -> Value {
     let done = Qnnscope::without_runtime().arg("inspect").arg(path).arg("--json").flags(flags).finish().expect(0);
@@ -14,13 +14,13 @@ pub fn inspected(path: &Path, flags: &str) -> Value {
     document
 }
 
-/// What is said when the model is refused, with exit status 2.
+/// The message when the model is refused, with exit status 2.
 #[track_caller]
 pub fn refused(path: &Path, flags: &str) -> String {
     Qnnscope::without_runtime().arg("inspect").arg(path).flags(flags).finish().expect(2).stderr
 }
 
-/// A file with this content.
+/// Creates a file with this content.
 pub fn written(dir: &Path, name: &str, content: &[u8]) -> PathBuf {
     let path = dir.join(name);
     std::fs::write(&path, content).unwrap();

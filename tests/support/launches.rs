@@ -1,39 +1,42 @@
-//! Made-up machines whose launches are known to the last digit: what the statistics of launches are compared with.
+//! Simulated machines whose launches are known to the last digit, with which the statistics of launches are
+//! compared.
 
 use qnnscope::analysis::launches::{Difference, InTime, MANY_LAUNCHES, MOST_LAUNCHES, Spread, difference, needs_more};
 use std::time::Duration;
 
-/// Inferences of a launch, and of one of those that only settle a disagreement.
+/// Inferences of a launch, and of one that only settles a disagreement.
 pub const INFERENCES: [usize; 2] = [100, 50];
-/// Time that a made-up launch takes: about that of a model of 2 ms on the processor.
+/// Duration of a simulated launch: about that of a 2 ms model on the CPU.
 const LAUNCH: Duration = Duration::from_millis(500);
-/// The same of a launch without layers and with half of the inferences.
+/// The same for a launch without layers and with half of the inferences.
 const WITHOUT_LAYERS: Duration = Duration::from_millis(300);
-/// Launches whose middle is taken for the truth.
+/// Launches whose geometric mean counts as the truth.
 const MANY: usize = 4000;
-/// Noise of single inferences, as a part.
+/// Noise of single inferences, as a fraction.
 const NOISE: f64 = 0.05;
 
-/// What launches of a machine vary by.
+/// How a machine's launches vary.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Machine {
-    /// Normal around the machine's level, with this deviation as a part of it.
+    /// Normally distributed around the machine's level, with this standard deviation as a fraction of it.
     Normal(f64),
-    /// The same, and the noise of single inferences is lognormal with a long tail (half of them 40 % off).
+    /// The same, with lognormal noise of single inferences and a long tail (half of them are 40 % off).
     Lognormal(f64),
-    /// The same, and one in ten inferences is slower by a factor with a tail of power 2.5.
+    /// The same, with one inference in ten slower by a factor that has a tail of power 2.5.
     HeavyTails(f64),
-    /// Twice as slow in this part of the launches.
+    /// Twice as slow in this fraction of the launches.
     TwoLevels(f64),
-    /// Twice as slow in this part of the launches, by chance in each; sides take turns.
+    /// Twice as slow in this fraction of the launches, at random in each; sides take turns.
     Levels(f64),
-    /// Normal, and slower by this part from the first launch to the tenth; sides take turns.
+    /// Normally distributed, and slower by this fraction from the first launch to the tenth; sides take
+    /// turns.
     Drift(f64, f64),
-    /// Normal, and slower by this factor during spells of three turns, which one turn in six begins; sides take turns.
+    /// Normally distributed, and slower by this factor during spells of three turns, which begin at one turn
+    /// in six; sides take turns.
     Spells(f64, f64),
 }
 
-/// Figures of a launch, of which the tests are.
+/// The figures of a launch that the tests check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Figure {
     P50,
@@ -43,7 +46,7 @@ pub enum Figure {
 
 pub const FIGURES: [Figure; 3] = [Figure::P50, Figure::P95, Figure::Mean];
 
-/// Even and normal numbers that are the same everywhere (splitmix64).
+/// Uniform and normal random numbers that are the same everywhere (splitmix64).
 pub struct Draws(u64);
 
 impl Draws {
@@ -51,7 +54,7 @@ impl Draws {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678_9abc_def1)
     }
 
-    /// Even in 0..1, never 0.
+    /// Uniform in 0..1, never 0.
     pub fn even(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -87,7 +90,7 @@ impl Machine {
         }
     }
 
-    /// What falls on all launches of each turn, as factors.
+    /// What affects all launches of each turn, as factors.
     fn turns(self, draws: &mut Draws) -> Vec<f64> {
         let mut left = 0;
         let mut turn = |factor: f64| {
@@ -113,7 +116,7 @@ impl Machine {
         (0..inferences).map(|_| inference(draws)).collect()
     }
 
-    /// The middle of the figures of ever more launches of this machine.
+    /// The geometric mean of the figure over very many launches of this machine.
     pub fn truth(self, figure: Figure) -> f64 {
         let mut draws = Draws::new(99);
         let steady = match self {
@@ -143,7 +146,7 @@ pub fn value(latencies: &mut [f64], figure: Figure) -> f64 {
     low + (at - rank as f64) * (high - low)
 }
 
-/// The figures of each launch of a run that goes on as a run does: until its launches agree.
+/// Each launch's figures in a run that continues as real runs do: until its launches agree.
 pub struct Run {
     /// By figure, in the order of [`FIGURES`].
     pub values: [Vec<f64>; 3],
@@ -155,7 +158,7 @@ impl Run {
         run
     }
 
-    /// Runs that go on until all of them have enough launches, as those do that take turns.
+    /// Runs that continue until all of them have enough launches, like runs that take turns.
     pub fn sides<const N: usize>(machine: Machine, draws: &mut Draws, factors: [f64; N]) -> [Self; N] {
         let turns = machine.turns(draws);
         let mut sides = factors.map(|_| Self { values: Default::default() });
@@ -175,26 +178,26 @@ impl Run {
         }
     }
 
-    /// How this run differs from another one in a figure.
+    /// How this run differs from another in a figure.
     pub fn against(&self, base: &Self, figure: usize, machine: Machine) -> Difference {
         difference(&base.values[figure], &self.values[figure], machine.in_time()).expect("every run has three launches")
     }
 }
 
-/// How often statements about a machine are true, per cent of the tries.
+/// How often statements about a machine are true, per cent of the attempts.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Rates {
-    /// Launches of a run in the mean.
+    /// Mean number of launches in a run.
     pub launches: f64,
-    /// Intervals of one run that hold the truth, by figure.
+    /// Intervals of one run that contain the truth, by figure.
     pub covered: [f64; 3],
-    /// Intervals of a difference of 10 % that hold it, by figure.
+    /// Intervals of a 10 % difference that contain it, by figure.
     pub difference_covered: [f64; 3],
     /// Medians of equal sides that are called different.
     pub called_different: f64,
-    /// Medians that are called slower where the other side is 10 % slower.
+    /// Medians that are called slower when the other side is 10 % slower.
     pub found_10: f64,
-    /// The same of 30 %.
+    /// The same for 30 %.
     pub found_30: f64,
 }
 
@@ -225,8 +228,8 @@ pub fn rates(machine: Machine, pairs: u32, seed: u64) -> Rates {
     rates
 }
 
-/// Of machines with eight equal runs each: the mean number of their 28 pairs that are called different, and the part of the
-/// machines where it is more than two, per cent.
+/// For machines with eight equal runs each: the mean number of their 28 pairs that are called different, and
+/// the percentage of machines where it is more than two.
 pub fn eight_runs(machine: Machine, machines: u32, seed: u64) -> (f64, f64) {
     let mut draws = Draws::new(seed);
     let (mut pairs, mut many) = (0.0, 0.0);

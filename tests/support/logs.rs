@@ -1,30 +1,30 @@
-//! Logs for the tests of diagnosis: the collected ones, the written ones, and what other tools make of them.
+//! Logs for the diagnosis tests: collected ones, handwritten ones, and what other tools turn them into.
 
 #![allow(dead_code, reason = "each test target uses its own part")]
 
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// A log with what is known of it.
+/// A log with what is known about it.
 #[derive(Debug, Clone)]
 pub struct Known {
     pub name: String,
     pub log: String,
-    /// The cause and other answers that are as right; none for a healthy log.
+    /// The cause and other answers that are just as right; empty for a healthy log.
     pub right: Vec<String>,
-    /// Where it comes from: logs of one thread are of one source.
+    /// Where it comes from: logs of one thread count as one source.
     pub thread: String,
-    /// The project, tool or hand that it comes from.
+    /// The project, tool or author it comes from.
     pub project: String,
-    /// Exit status of the program that wrote it, if it is known.
+    /// Exit status of the program that wrote it, if known.
     pub exit_status: Option<i32>,
-    /// A failure of which no cause is known here: to name none is as right as those of `right`.
+    /// A failure whose cause is unknown: naming none is as right as naming one of `right`.
     pub none_is_right: bool,
 }
 
 impl Known {
     fn new(name: &str, log: String, right: Vec<String>, source: &str) -> Self {
-        // `https://github.com/owner/repo/issues/12`, perhaps behind "after".
+        // `https://github.com/owner/repo/issues/12`, possibly after the word "after".
         let address = source.split_whitespace().find(|word| word.starts_with("http")).unwrap_or_default();
         let parts: Vec<&str> = address.split('/').collect();
         let (thread, project) = match parts[..] {
@@ -45,7 +45,7 @@ pub fn field() -> Vec<Known> {
     rows("field-logs.jsonl")
 }
 
-/// Logs of an audit: what earlier rules got wrong, most of it healthy.
+/// Logs from an audit: what earlier rules got wrong, mostly healthy ones.
 pub fn audit() -> Vec<Known> {
     rows("audit-logs.jsonl")
 }
@@ -66,12 +66,12 @@ fn rows(file: &str) -> Vec<Known> {
     known.collect()
 }
 
-/// Messages of ordinary mistakes and of other stacks, in words of our own.
+/// Messages of ordinary mistakes and of other stacks, in our own words.
 pub fn mistakes() -> Vec<Known> {
     rows("mistake-logs.jsonl")
 }
 
-/// Logs of threads that no other set has; their causes were written down before the rules saw them.
+/// Logs of threads that are in no other set; their causes were written down before the rules saw them.
 pub fn unseen() -> Vec<Known> {
     rows("unseen-logs.jsonl")
 }
@@ -81,17 +81,18 @@ pub fn fresh() -> Vec<Known> {
     rows("fresh-logs.jsonl")
 }
 
-/// Logs of public threads and files, of mistakes and of good runs, by somebody who did not see the rules.
+/// Logs of public threads and files, of mistakes and of successful runs, collected by somebody who had not
+/// seen the rules.
 pub fn newest() -> Vec<Known> {
     rows("newest-logs.jsonl")
 }
 
-/// Two more such sets, first read by rules that were frozen.
+/// Two more such sets, first read by frozen rules.
 pub fn held() -> Vec<Known> {
     rows("held-logs.jsonl")
 }
 
-/// Four sets more, without what comes from notes whose author is not known.
+/// Four more sets, without anything from notes whose author is unknown.
 pub fn later() -> Vec<Known> {
     rows("later-logs.jsonl")
 }
@@ -101,7 +102,7 @@ pub fn programs() -> Vec<Known> {
     rows("program-logs.jsonl")
 }
 
-/// What different stacks say of each cause, in words of our own, and what only looks like it.
+/// What different stacks print for each cause, in our own words, and what only looks like it.
 pub fn phrasings() -> Vec<Known> {
     rows("phrasing-logs.jsonl")
 }
@@ -111,7 +112,7 @@ pub fn runs() -> Vec<Known> {
     folder("run-logs")
 }
 
-/// Logs of the real device libraries, with answers of FastRPC that were chosen.
+/// Logs of the real device libraries, with chosen FastRPC answers.
 pub fn dsp() -> Vec<Known> {
     folder("dsp-logs")
 }
@@ -129,7 +130,7 @@ fn folder(name: &str) -> Vec<Known> {
         let bytes = std::fs::read(data(name).join(file)).unwrap();
         let accept = row["accept"].as_array().cloned().unwrap_or_default();
         let right = [&row["cause"]].into_iter().chain(&accept).map(|id| id.as_str().unwrap().to_owned());
-        // One scenario has one root, whatever release, part and log level: `open-0x2-618-247-error`.
+        // Each scenario has one root, whatever the release, part and log level: `open-0x2-618-247-error`.
         let number = |part: &&str| part.len() == 3 && part.bytes().all(|c| c.is_ascii_digit());
         let scenario: Vec<&str> = file.split('-').take_while(|part| !number(part)).collect();
         let tool = row["tool"].as_str().unwrap_or(name).split(',').next().unwrap();
@@ -148,7 +149,7 @@ fn folder(name: &str) -> Vec<Known> {
     known.collect()
 }
 
-/// One cause's logs of `diagnosis-cases.txt`.
+/// The logs of one cause in `diagnosis-cases.txt`.
 pub struct Cases {
     pub id: String,
     pub right: Vec<String>,
@@ -182,7 +183,7 @@ pub fn cases() -> Vec<Cases> {
     list
 }
 
-/// Numbers that look random and are the same in every run.
+/// Pseudo-random numbers that are the same in every run.
 pub struct Numbers(pub u64);
 
 impl Numbers {
@@ -194,10 +195,10 @@ impl Numbers {
     }
 }
 
-/// How other tools would have printed a log.
+/// Number of ways in which other tools would have printed a log.
 pub const WRAPPINGS: usize = 9;
 
-/// The log as printed by tool number `which`.
+/// The log as tool number `which` prints it.
 pub fn wrapped(log: &str, which: usize, seed: u64) -> Vec<u8> {
     let mut numbers = Numbers(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let mut out = String::new();
@@ -232,7 +233,7 @@ pub fn wrapped(log: &str, which: usize, seed: u64) -> Vec<u8> {
     out.into_bytes()
 }
 
-/// A line of a busy, healthy system.
+/// A line from a busy, healthy system.
 pub fn noise(numbers: &mut Numbers) -> String {
     let (a, b) = (numbers.next(100_000), numbers.next(1 << 32));
     match numbers.next(12) {

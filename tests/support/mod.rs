@@ -17,7 +17,8 @@ pub use command::{Done, Qnnscope, Running, children_of, none_left, processes_in,
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Folder of an installed runtime, by wheel version. Fails, with the command that installs it, when it is missing.
+/// Folder of an installed runtime, by wheel version. If it is missing, fails with the command that installs
+/// it.
 pub fn runtime(version: &str) -> PathBuf {
     let root = std::env::var_os("QNNSCOPE_TEST_RUNTIMES")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/test-runtimes"), PathBuf::from);
@@ -63,7 +64,8 @@ pub fn demo_float() -> PathBuf {
     repo("demo/qnnscope-demo-float.dlc")
 }
 
-/// Compiles a model library from `tests/models` into `dir` with the system's C compiler; `defines` as `NAME=VALUE`.
+/// Compiles a model library from `tests/models` into `dir` with the system's C compiler; `defines` have the
+/// form `NAME=VALUE`.
 pub fn model_library(dir: &Path, source: &str, defines: &[&str]) -> PathBuf {
     let path = dir.join(format!("lib{}.so", defines.join("_").replace(['=', '(', ')', '/'], "_")));
     let output = Command::new("cc")
@@ -82,7 +84,7 @@ pub fn onnx_model(name: &str) -> PathBuf {
     repo("tests/data/onnx").join(name)
 }
 
-/// A folder of Python packages, as pip installs them for the tests; `has` is one of them.
+/// A folder of Python packages that pip installed for the tests; `has` is one of them.
 #[track_caller]
 pub fn python_packages(folder: &str, has: &str) -> PathBuf {
     let root = std::env::var_os("QNNSCOPE_TEST_PYTHON").map_or_else(|| repo("target/test-python"), PathBuf::from);
@@ -137,7 +139,7 @@ pub fn number(value: &serde_json::Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
 }
 
-/// A context binary made from a DLC with contextGetBinary, by the runtime `version` on `backend`.
+/// A context binary created from a DLC with contextGetBinary, by the runtime `version` on `backend`.
 pub fn context_binary(version: &str, backend: &str, dlc: &Path, soc_model: Option<u32>) -> Vec<u8> {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("made");

@@ -1,5 +1,5 @@
-//! A small reader of QNN profile logs, written from the description of the format and apart from the program's own code:
-//! a sequence of chunks (length, FlatBuffer), each with an optional header and messages.
+//! A small reader of QNN profile logs, written from the description of the format and independently of the
+//! program's own code: a sequence of chunks (length, FlatBuffer), each with an optional header and messages.
 
 #![allow(dead_code, reason = "each test target uses its own part")]
 
@@ -31,7 +31,7 @@ pub struct Event {
 /// A whole log.
 #[derive(Debug)]
 pub struct Log {
-    /// Program's version, backend's version, program's name.
+    /// The program's version, the backend's version, the program's name.
     pub header: [Option<String>; 3],
     /// Messages of each chunk.
     pub chunks: Vec<Vec<Message>>,
@@ -46,7 +46,7 @@ pub const COMPOSE: u8 = 7;
 pub const IPS: u8 = 8;
 
 impl Log {
-    /// Reads a log that must be whole.
+    /// Reads a log that must be complete.
     #[track_caller]
     pub fn read(path: &Path) -> Self {
         let bytes = std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -83,7 +83,7 @@ impl Message {
     }
 }
 
-/// Whole chunks, and the number of bytes behind them.
+/// Whole chunks, and the number of bytes after them.
 pub fn split(bytes: &[u8]) -> (Vec<Buffer<'_>>, usize) {
     let (mut chunks, mut at) = (Vec::new(), 0);
     while at + 4 <= bytes.len() {
@@ -134,7 +134,7 @@ impl<'a> Buffer<'a> {
     }
 }
 
-/// Where an offset to something is.
+/// Where an offset to something is stored.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     buffer: Buffer<'a>,
@@ -158,7 +158,8 @@ struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// Place of a slot's value, if it is there. The offset to the slots is signed: they may stand behind the table.
+    /// Position of a slot's value, if present. The offset to the vtable is signed: the vtable may come after
+    /// the table.
     fn at(self, slot: usize) -> Option<usize> {
         let bytes = self.buffer.0;
         let back = i32::from_le_bytes(bytes[self.start..self.start + 4].try_into().unwrap());

@@ -43,7 +43,7 @@ pub fn external_tensor(name: &str, kind: u64, dims: &[u64], entries: &[(&str, &s
     message
 }
 
-/// A value with float elements; dimensions are numbers, or names in quotes' place.
+/// A value with elements of type `kind`; dimensions are numbers or names.
 pub fn value(name: &str, kind: u64, dims: &[Result<u64, &str>]) -> Vec<u8> {
     let dim = |dim: &Result<u64, &str>| match dim {
         Ok(number) => bytes(1, int(1, *number)),
@@ -104,7 +104,7 @@ pub enum Fb {
     Tables(Vec<Vec<(u16, Fb)>>),
 }
 
-/// Writes a FlatBuffer with this root, an identifier, and `gap` bytes between it and the root's offset.
+/// Writes a FlatBuffer with this root, an identifier, and `header` between the identifier and the rest.
 pub fn flatbuffer(identifier: &[u8; 4], header: &[u8], root: &[(u16, Fb)]) -> Vec<u8> {
     let mut out = vec![0; 4];
     out.extend(identifier);
@@ -210,7 +210,8 @@ pub fn flex(numbers: &[(&str, u32)], name: &str) -> Vec<u8> {
     out
 }
 
-/// A compiled model as LiteRT's compiler writes it: one dispatch operator, and the binary behind the FlatBuffer.
+/// A compiled model as LiteRT's compiler writes it: one dispatch operator, and the binary after the
+/// FlatBuffer.
 pub fn compiled_tflite(binary: &[u8]) -> Vec<u8> {
     let build = |offset: u32| {
         let tensor =
@@ -235,7 +236,7 @@ pub fn compiled_tflite(binary: &[u8]) -> Vec<u8> {
     [build(offset), binary.to_vec()].concat()
 }
 
-/// A program with one QNN delegate, its binary in a segment behind a frame.
+/// A program with one QNN delegate, whose binary is in a segment after a frame.
 pub fn program(binary: &[u8]) -> Vec<u8> {
     let frame =
         [&0x5678_abcdu32.to_le_bytes()[..], &7u64.to_le_bytes(), &(binary.len() as u64).to_le_bytes(), &[0; 236]]

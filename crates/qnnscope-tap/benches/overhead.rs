@@ -1,9 +1,11 @@
-//! What the tap costs: one graph through the tap's function table and through the real one, in turns, in one process.
+//! What the tap costs: one graph through the tap's function table and through the real one, alternately, in
+//! one process.
 //!
 //!     cargo bench -p qnnscope-tap
 //!
-//! The program is `tests/support/tap_host.c` in its mode `bench`; backends are one that does nothing, one that takes a millisecond of
-//! the processor, and the CPU backend of the tests' runtimes (`./test.sh` installs them).
+//! The program is `tests/support/tap_host.c` in its mode `bench`; the backends are one that does nothing, one
+//! that takes a millisecond of CPU time, and the CPU backend of the tests' runtimes (`./test.sh` installs
+//! them).
 
 #![cfg_attr(not(target_os = "linux"), allow(unused))]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark for the command line")]
@@ -20,7 +22,7 @@ fn built(folder: &Path, source: &str, output: &str, options: &[&str]) -> PathBuf
 }
 
 fn main() {
-    // `cargo test --benches` only asks whether it runs.
+    // `cargo test --benches` only checks whether it runs.
     let is_test = std::env::args().any(|argument| argument == "--test");
     let folder = tempfile::tempdir().unwrap();
     let host = built(folder.path(), "tap_host.c", "tap_host", &["-ldl", "-lpthread"]);
@@ -66,7 +68,8 @@ fn main() {
             let words: Vec<&str> = line.split(' ').collect();
             words[words.iter().position(|word| *word == what).unwrap() + 1].parse().unwrap()
         };
-        // Means hold the rare executions that are profiled. Of CPU time, since in time as such they hold whatever else ran.
+        // Means include the rare executions that are profiled. They are means of CPU time, since wall time
+        // would include whatever else ran.
         let (real, tapped) = (figure("real", "cpu_mean_ns"), figure("tapped", "cpu_mean_ns"));
         let p50 = figure("real", "p50_ns");
         println!(

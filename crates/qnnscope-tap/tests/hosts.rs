@@ -1,4 +1,4 @@
-//! Real programs with the tap in them: what they do is unchanged, and what they did is told.
+//! Real programs with the tap in them: their behaviour is unchanged, and what they did is reported.
 //!
 //! The program is `tests/support/tap_host.c` of the workspace, built here with the machine's C compiler; the backends are the
 //! real ones of the tests' runtimes, and `tap_backend.c` for what those do not do (asynchronous executions that notify,
@@ -37,7 +37,8 @@ fn host(backend: &Path, mode: &str, count: u32) -> Command {
     command
 }
 
-/// The host on the real CPU backend, with and without the tap; its standard output and its end are the same.
+/// Runs the host on the real CPU backend with and without the tap; standard output and the way it ends must
+/// be the same.
 fn compared(backend: &Path, mode: &str, count: u32, variables: &[(&str, &str)]) -> Run {
     let plain = host(backend, mode, count).output().unwrap();
     let mut command = host(backend, mode, count);
@@ -181,7 +182,7 @@ fn forks_children_and_closed_descriptors_are_followed() {
     assert!(forked.all().any(|message| matches!(message, TapMessage::Ended(call) if call.graph == Some(graph) && call.name.as_deref() == Some("shared"))), "it says which graph that is");
     let run = compared(&cpu(), "closefds", 200, &[]);
     assert!(run.text().contains("file 0 bytes"), "nothing was written into the program's own file: {}", run.text());
-    // What is no longer connected says so, or is told to the end.
+    // What is no longer connected is reported, or else everything is reported to the end.
     let told: Vec<usize> = run.told.connections.iter().map(Vec::len).collect();
     let notes = run.told.count(|message| matches!(message, TapMessage::Note { .. }));
     assert!(
@@ -216,7 +217,7 @@ fn a_backend_that_is_closed_and_opened_again_is_still_seen() {
     assert_eq!(run.told.executions().len(), 5);
 }
 
-/// The most memory that a host had, as it says itself.
+/// A host's peak memory, as it reports itself.
 fn largest_kib(output: &std::process::Output) -> u64 {
     let text = String::from_utf8_lossy(&output.stderr);
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_else(|| panic!("{text}"));
@@ -231,9 +232,9 @@ fn what_it_takes_of_the_programs_memory_has_a_bound() {
         command.env("LD_PRELOAD", tap_library()).env("HOST_MEMORY", "1");
         let run = tapped(command, &[]);
         let taken = largest_kib(&run.output).saturating_sub(largest_kib(&plain));
-        // The library's own pages are counted, too: a debug build has more of them than a release build.
+        // The library's own pages count too: a debug build has more of them than a release build.
         assert!(taken < 8 << 10, "{mode} {count}: {taken} KiB");
-        // Graphs that are alive at once: all of 10,000 are told of; of more, those that are not are counted.
+        // Graphs alive at once: up to 10,000 all are reported; beyond that, those that are not are counted.
         let graphs = |is_known: bool| {
             run.told.count(|message| matches!(message, TapMessage::Ended(call) if call.call == "graphCreate" && call.graph.is_some() == is_known))
         };
@@ -242,7 +243,7 @@ fn what_it_takes_of_the_programs_memory_has_a_bound() {
                 assert!(reason.contains("alive at once"), "{reason}");
                 *count
             }
-            // On a busy machine the writer may come too late for a program that does nothing but execute.
+            // On a busy machine, the writer may fall behind a program that does nothing but execute.
             TapMessage::Lost { what, .. } if what == "executions" => 0,
             other => panic!("{other:?}"),
         });
@@ -271,7 +272,7 @@ fn a_graph_of_a_hundred_thousand_ops_takes_no_more_memory_than_a_small_one() {
         TapMessage::Composed { op_count, head, .. } => Some((*op_count, head.clone())),
         _ => None,
     });
-    // What the queue had no room for is counted.
+    // What did not fit into the queue is counted.
     let lost: u64 = run
         .told
         .lost()
@@ -308,7 +309,7 @@ fn contexts_of_a_list_are_told_like_those_made_singly() {
     let call = calls.iter().find(|call| call.call == "contextCreateFromBinaryListAsync").expect("it is told");
     assert_eq!((call.code, call.context), (5001, None));
 
-    // Records of both versions; each graph is told of before its context.
+    // Records of both versions; each graph is reported before its context.
     let run = compared(&FAKE, "list", 3, &[]);
     assert_eq!(run.text().matches("contexts 1, status 0").count(), 3, "{}", run.text());
     let calls = ended(&run);
@@ -352,7 +353,7 @@ fn a_context_binary_is_kept_once_for_whoever_reads_it() {
     let loaded = loaded.unwrap();
     assert_eq!((loaded.binary, loaded.binary_bytes), (Some(kept.key), Some(kept.bytes)));
     assert_eq!((kept.head, kept.tail, &kept.reason), (kept.bytes, 0, &None), "it is small: all of it");
-    // On a device it stands beside the process's file until it is fetched; its content is the program's.
+    // On a device it is stored beside the process's file until it is fetched; its content is the program's.
     let folder = tempfile::tempdir().unwrap();
     let own = folder.path().join("own");
     let mut command = host(&cpu(), "binary", 1);
@@ -488,7 +489,7 @@ fn a_reader_that_does_not_read_never_holds_the_program_up() {
     let listener = UnixListener::bind(&socket).unwrap();
     let mut command = host(&FAKE, "plain", 300_000);
     command.env("LD_PRELOAD", tap_library()).env("QNNSCOPE_TAP", format!("unix:{}", socket.display()));
-    // Connections are made and never read: the queue fills, and what does not fit is counted.
+    // Connections succeed but are never read: the queue fills, and what does not fit is counted.
     let output = command.output().unwrap();
     assert!(output.status.success());
     let (stream, _) = listener.accept().unwrap();
@@ -506,7 +507,8 @@ fn it_needs_the_c_library_and_nothing_else() {
     for line in String::from_utf8_lossy(&output.stdout).lines() {
         let name = line.trim().split([' ', '\t']).next().unwrap_or_default();
         let name = name.rsplit('/').next().unwrap_or_default();
-        // libgcc_s is the C compiler's own, which every C++ program, hence every QNN library, has: panics are caught with it.
+        // libgcc_s belongs to the C compiler, and every C++ program, hence every QNN library, has it: panics
+        // are caught with it.
         let allowed = ["linux-vdso.so.1", "libgcc_s.so.1", "libc.so.6"];
         assert!(allowed.contains(&name) || name.starts_with("ld-linux"), "{line}");
     }

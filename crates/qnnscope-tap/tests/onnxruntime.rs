@@ -1,5 +1,5 @@
-//! ONNX Runtime with the QNN plug-in, tapped: the host that most engineers have. `./test.sh` installs its packages below
-//! `target/test-python`.
+//! ONNX Runtime with the QNN plug-in, tapped: the host that most engineers use. `./test.sh` installs its
+//! packages below `target/test-python`.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::{Run, tap_library, tapped, workspace};
 
-/// Where the packages of a plug-in's version are.
+/// Where the packages for a version of the plug-in are.
 fn packages(plug_in: &str) -> PathBuf {
     let root =
         std::env::var_os("QNNSCOPE_TEST_PYTHON").map_or_else(|| workspace().join("target/test-python"), PathBuf::from);
@@ -39,14 +39,14 @@ fn model(name: &str) -> PathBuf {
     workspace().join("tests/data/onnx").join(name)
 }
 
-/// The last line, which the host prints; HTP prints stages before it.
+/// The last line, which is the host's; HTP prints stages before it.
 fn last_line(output: &std::process::Output) -> String {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
     text.lines().last().unwrap_or_default().to_owned()
 }
 
-/// With and without the tap: the outputs are the same, bit by bit.
+/// Runs with and without the tap: the outputs must be the same, bit by bit.
 fn compared(plug_in: &str, model: &Path, backend: &str, count: u32, options: &[&str]) -> Run {
     let plain = host(plug_in, model, backend, count, options).output().unwrap();
     let mut command = host(plug_in, model, backend, count, options);
@@ -140,7 +140,7 @@ fn a_context_binary_is_loaded_not_composed() {
 
 #[test]
 fn the_newer_release_in_a_backends_place() {
-    // 2.51: a table with more slots. In the backend's place, as Android's apps need it.
+    // QAIRT 2.51: a table with more slots. In the backend's place, as Android apps need it.
     let folder = tempfile::tempdir().unwrap();
     let stand_in = folder.path().join("libQnnHtp.so");
     std::fs::copy(tap_library(), &stand_in).unwrap();

@@ -71,7 +71,7 @@ fn entry(document: &AccuracyDocument, at: usize, is_first: bool, symbols: &Symbo
     }
 }
 
-/// SQNR for people.
+/// SQNR as displayed.
 fn quality(layer: &LayerDocument) -> String {
     match layer.sqnr_db {
         Some(sqnr) => format!("{sqnr:.1} dB"),
@@ -80,7 +80,7 @@ fn quality(layer: &LayerDocument) -> String {
     }
 }
 
-/// `fraction` (0 to 1) of this many columns.
+/// A bar that fills `fraction` (0 to 1) of `columns` columns.
 fn bar(fraction: f64, columns: usize, symbols: &Symbols) -> String {
     let parts = symbols.parts.len().saturating_sub(1).max(1);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]

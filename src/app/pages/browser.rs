@@ -14,7 +14,7 @@ pub const LABEL: u16 = 8;
 pub struct Browser {
     /// The section that has the focus.
     pub section: Section,
-    /// That section is alone.
+    /// Only that section is shown.
     pub zoomed: bool,
     /// First entry shown.
     pub list_top: usize,
@@ -38,9 +38,9 @@ pub struct DetailRow {
     pub item: usize,
     /// Its label, in its first row.
     pub label: &'static str,
-    /// The words.
+    /// The text.
     pub text: String,
-    /// Their meaning.
+    /// Its meaning.
     pub meaning: Meaning,
 }
 
@@ -69,7 +69,7 @@ impl Browser {
         self.select(entries, index);
     }
 
-    /// From now on the selection stays with its entry, wherever it moves. Until the user acts, the first one is
+    /// Pins the selection to its entry, wherever that moves. Until the user acts, the first entry is
     /// selected, whichever it is.
     pub fn hold(&mut self, entries: &[Entry]) {
         self.select(entries, self.position(entries));
@@ -195,7 +195,7 @@ fn keep_visible(top: &mut usize, span: Range<usize>, rows: usize, height: usize)
     *top = (*top).clamp(first.min(last), first.max(last)).min(rows.saturating_sub(height));
 }
 
-/// The rows of an entry's detail for a width.
+/// The rows of an entry's detail at a given width.
 pub fn detail_rows(entry: &Entry, columns: u16) -> Vec<DetailRow> {
     let room = columns.saturating_sub(LABEL + 3).max(8);
     let mut rows = Vec::new();
@@ -216,7 +216,7 @@ pub fn detail_rows(entry: &Entry, columns: u16) -> Vec<DetailRow> {
     rows
 }
 
-/// Rows that paragraphs need for a width.
+/// Paragraphs broken into rows of a given width.
 pub fn paragraph_rows(paragraphs: &[(String, Meaning)], columns: u16) -> Vec<(String, Meaning)> {
     let room = columns.saturating_sub(2);
     paragraphs

@@ -12,9 +12,9 @@ use crate::store::{Run, Store};
 use ratatui::layout::Rect;
 use std::time::Instant;
 
-/// How often unfinished runs are compared again ...
+/// Minimum time between comparisons of unfinished runs, microseconds ...
 const REFRESH_US: u64 = 1_000_000;
-/// ... using at most this share of the time.
+/// ... which is also at least this many times what the last comparison took.
 const SHARE: u64 = 20;
 
 /// A focusable part of the page.
@@ -40,7 +40,7 @@ pub struct Comparing {
     pub sort: LayerSort,
     /// The focused part.
     pub part: Part,
-    /// That part is alone.
+    /// Only that part is shown.
     pub zoomed: bool,
     /// First figure shown.
     pub figures_top: usize,
@@ -50,13 +50,13 @@ pub struct Comparing {
     pub layers_top: usize,
     /// Op types and refused ops are shown in place of the layers.
     pub totals: bool,
-    /// First row of them shown.
+    /// First row of these that is shown.
     pub totals_top: usize,
     /// The first run of each compared column.
     pub columns: Vec<RunId>,
     /// All runs of each column: rounds of a plan are launches of one column.
     pub members: Vec<Vec<RunId>>,
-    /// What came out.
+    /// The result.
     pub comparison: Option<Comparison>,
     /// The recommended backend, once all compared runs have ended.
     pub recommendation: Option<Recommendation>,
@@ -77,7 +77,7 @@ struct Taken {
     cost_us: u64,
 }
 
-/// The orders in turn, with their names.
+/// The sort orders in the order in which they are cycled, with their names.
 const SORTS: [(LayerSort, &str); 6] = [
     (LayerSort::Difference, "largest difference"),
     (LayerSort::Winners, "faster first"),
@@ -167,8 +167,8 @@ impl Comparing {
         timed.map(Total::Type).chain(self.refused().into_iter().map(Total::Refused)).collect()
     }
 
-    /// A sentence with the runs above the columns in place of `columns 2 and 3`: some runs may be excluded, so column
-    /// and run numbers differ.
+    /// A sentence with `columns 2 and 3` replaced by the names above these columns: some runs may be
+    /// excluded, so column numbers and run numbers differ.
     pub fn with_names(&self, text: &str) -> String {
         let mut pieces = text.split("column");
         let mut out = pieces.next().unwrap_or_default().to_owned();
@@ -316,12 +316,12 @@ pub struct CompareLayout {
     pub figures: Rect,
     /// Layers.
     pub layers: Rect,
-    /// Parts have a line above instead of a frame around.
+    /// Parts have a line above them instead of a frame around them.
     pub rules: bool,
 }
 
 impl CompareLayout {
-    /// What is inside the frame of a part at `area`.
+    /// The area inside the frame of a part at `area`.
     pub fn inside(&self, area: Rect) -> Rect {
         inside(area, self.rules)
     }

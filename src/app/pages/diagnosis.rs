@@ -97,7 +97,7 @@ fn step_item(number: usize, step: &str) -> Item {
     }
 }
 
-/// The result of a check. qnnscope makes safe ones after the failure; the others are left to the user.
+/// The result of a check. qnnscope runs safe ones itself after the failure; the others are left to the user.
 fn check_result(finding: &Finding, check: &Check) -> (String, Meaning) {
     let Some(result) = finding.results.iter().rev().find(|result| result.check == check.id) else {
         return ("to be done by hand".to_owned(), Meaning::Text);

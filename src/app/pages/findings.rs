@@ -82,7 +82,7 @@ pub(super) fn entry(finding: &Finding, symbols: &Symbols) -> Entry {
         Severity::Warning => Sign::Warning,
         Severity::Info => Sign::Note,
     };
-    // Emulated times are no gain; their share of the cycles may be.
+    // A shorter emulated time is not a real gain, but a smaller share of the cycles may be.
     let part = finding.expected_gain_share.map(|[_, high]| format!("up to {:.0} %", 100.0 * high));
     let gain = finding.expected_gain_us.map(|gain| gain_text(gain, symbols)).or(part);
     let mut items = vec![Item::new("finding", clean_text(&finding.title)).meaning(Meaning::Title)];

@@ -7,9 +7,9 @@ use crate::event::RunId;
 use crate::store::{Run, Store};
 use std::time::Instant;
 
-/// How often findings of an unfinished run are updated.
+/// Minimum time between updates of an unfinished run's findings, microseconds ...
 const REFRESH_US: u64 = 1_000_000;
-/// ... using at most this share of the time.
+/// ... which is also at least this many times what the last update took.
 const SHARE: u64 = 20;
 
 /// Results about the shown run.
@@ -25,10 +25,10 @@ pub struct Known {
     pub modes: Modes,
     /// Causes of its failure, once determined. Lines are counted from the start of the session's log.
     pub diagnosis: Option<Diagnosis>,
-    /// How findings are found.
+    /// The function that finds them.
     pub find: fn(&Store, &Run) -> Vec<Finding>,
     found: Option<Taken>,
-    /// For which run, up to which line and check.
+    /// The run that was diagnosed, and up to which line and check.
     diagnosed: Option<(RunId, u64, usize)>,
 }
 
@@ -36,7 +36,7 @@ pub struct Known {
 #[derive(Debug, Clone, Copy)]
 struct Taken {
     run: RunId,
-    /// Runs ended by then: other runs' figures count in comparisons.
+    /// Number of runs that had ended by then: comparisons use other runs' figures.
     ended: usize,
     records: u64,
     at_us: u64,

@@ -3,7 +3,8 @@
 use crate::app::layout::{WIDE, inside, split_bottom, split_left, split_top};
 use ratatui::layout::Rect;
 
-/// From this width on the list is beside the detail; titles are sentences that should be fully readable.
+/// From this width (columns) up, the list is beside the detail; titles are sentences that should be readable
+/// in full.
 const SIDE_BY_SIDE: u16 = 150;
 
 /// A part of the page that can have the focus.
@@ -31,7 +32,7 @@ pub struct PageLayout {
     pub log: Rect,
     /// Hints.
     pub footer: Rect,
-    /// Sections have a line above instead of a frame around.
+    /// Sections have a line above them instead of a frame around them.
     pub rules: bool,
 }
 
@@ -51,7 +52,7 @@ pub struct PageWishes {
     pub entries: usize,
     /// Lines of the log below; `None` without one.
     pub log: Option<usize>,
-    /// One section alone.
+    /// The only section shown, if the user wants one alone.
     pub zoomed: Option<Section>,
 }
 

@@ -39,7 +39,7 @@ pub struct Content {
     pub entries: Vec<Entry>,
     /// Shown instead of an empty list.
     pub empty: String,
-    /// The page has the log of the run below.
+    /// The run's log is shown below.
     pub log: bool,
 }
 
@@ -80,9 +80,9 @@ pub enum Sign {
 pub struct Item {
     /// Its label, one word; empty for continuations.
     pub label: &'static str,
-    /// The words.
+    /// The text.
     pub text: String,
-    /// Their meaning.
+    /// Its meaning.
     pub meaning: Meaning,
     /// A command or part of a file below the text, shown verbatim.
     pub literal: Option<String>,
@@ -145,7 +145,7 @@ impl Content {
     }
 }
 
-/// Entries of the page of a model comparison, each built in full.
+/// Number of entries on the page of a model comparison, each built in full.
 pub fn accuracy_entries(document: &AccuracyDocument) -> usize {
     accuracy::content(Some(document), &super::symbols::UNICODE).entries.len()
 }

@@ -1,5 +1,5 @@
-//! Results of the measurement mode: a course over time, a schedule, a published procedure, rounds and rates of the
-//! session.
+//! Results of the measurement mode: behaviour over time, a schedule, a published procedure, rounds and rates
+//! of the session.
 
 use super::{Content, Entry, Item, Sign};
 use crate::analysis::{Cadence, ConditionState, LikeReport, Rounds, Sustained};
@@ -24,7 +24,7 @@ pub struct Modes {
 }
 
 impl Modes {
-    /// Works it out.
+    /// Computes the results for a run and its session.
     pub fn of(store: &Store, run: &Run) -> Self {
         Self {
             sustained: sustained(store, run),
@@ -34,7 +34,7 @@ impl Modes {
         }
     }
 
-    /// True if there is more to show than for every run.
+    /// True if there is anything to show beyond what every run has.
     pub fn tell(&self, run: &Run) -> bool {
         *self != Self::default() || run.pace.is_some() || run.cool_down.is_some()
     }

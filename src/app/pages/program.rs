@@ -108,7 +108,7 @@ fn entry(process: &TappedProcess, symbols: &Symbols) -> Entry {
     }
 }
 
-/// Loaded context binaries, each once: repeated loading shows among the calls.
+/// The loaded context binaries, each listed once: repeated loads show up among the calls.
 fn binaries(process: &TappedProcess, symbols: &Symbols) -> Vec<Item> {
     let (mut items, mut told) = (Vec::new(), Vec::new());
     for context in &process.contexts {

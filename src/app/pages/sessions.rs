@@ -1,4 +1,4 @@
-//! The sessions of the history, to be opened in the view.
+//! The history's sessions, which the view can open.
 
 use super::{Content, Entry, Item, Sign};
 use crate::app::format;

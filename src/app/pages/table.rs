@@ -9,7 +9,7 @@ use crate::store::Store;
 
 /// A page.
 pub struct PageRow {
-    /// Which.
+    /// The page.
     pub page: Page,
     /// Name of its screen in titles and key files.
     pub name: &'static str,

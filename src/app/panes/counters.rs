@@ -15,7 +15,7 @@ use ratatui::layout::Rect;
 /// One line of the pane.
 enum Row<'a> {
     Heading(String),
-    /// The device, unless it is this machine; the values; whether there is one now.
+    /// The device, unless it is this machine; the series; whether it has a current value.
     Counter(Option<&'a str>, &'a CounterSeries, State),
 }
 

@@ -15,7 +15,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-/// Navigation keys are well known and listed in the help.
+/// Keys the footer leaves out: navigation keys are well known and listed in the help.
 const UNSAID: [KeyAction; 17] = [
     KeyAction::Toggle,
     KeyAction::PreviousEntry,

@@ -47,7 +47,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
             title.push((format!("{} from cycles", symbols.approx), muted));
         }
         if context.simulated() {
-            // First, so that it stays in a narrow title.
+            // First, so that it stays visible in a narrow title.
             title.insert(1.min(title.len()), ("simulated".to_owned(), context.style(Meaning::Simulated)));
         }
     }

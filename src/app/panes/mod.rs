@@ -43,7 +43,7 @@ pub(super) struct Context<'a> {
     pub store: &'a Store,
     /// The view.
     pub view: &'a View,
-    /// The looks.
+    /// The theme.
     pub theme: &'a Theme,
     /// The run that is shown.
     pub run: Option<&'a Run>,

@@ -331,7 +331,7 @@ fn where_it_is(buf: &mut Buffer, area: Rect, context: &Context<'_>, standing: &S
     1
 }
 
-/// The pause of the shown run, without its leading words.
+/// The cool-down pause of the shown run, without its leading words.
 fn cooling_down(context: &Context<'_>) -> Option<String> {
     let run = context.store.run(context.view.shown.run?)?;
     let pause = run.cool_down.as_ref().filter(|pause| pause.end.is_none())?;
@@ -359,12 +359,12 @@ fn sending(context: &Context<'_>) -> Option<String> {
     ))
 }
 
-/// A count with its word.
+/// A count and its noun.
 pub fn plural(count: u64, word: &str) -> String {
     format!("{} {word}{}", format::count(count), if count == 1 { "" } else { "s" })
 }
 
-/// Words for a phase.
+/// Display name of a phase.
 pub fn phase_name(phase: Phase) -> &'static str {
     match phase {
         Phase::First => "first inference",

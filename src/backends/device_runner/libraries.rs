@@ -7,9 +7,9 @@ use crate::backends::runtime::Env;
 use crate::event::{DeviceFacts, clean_text};
 use std::path::Path;
 
-/// The libraries that `--runtime` names, else those of `$QNN_SDK_ROOT`, else of `$QAIRT_SDK_ROOT`: of an SDK, whose
-/// tools are not needed, or of a plain folder. A place with only libraries for other machines is skipped: `--runtime`
-/// may name those of this machine.
+/// The libraries named by `--runtime`, else those of `$QNN_SDK_ROOT`, else of `$QAIRT_SDK_ROOT`: an SDK (its
+/// tools are not needed) or a plain folder. A place that only has libraries for other machines is skipped:
+/// `--runtime` may name those of this machine.
 pub fn find_libraries(
     option: Option<&Path>,
     env: &Env,

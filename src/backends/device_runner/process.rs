@@ -37,7 +37,7 @@ impl<T> Drop for Task<T> {
     }
 }
 
-/// A runner on a device. Dropping it closes the runner's input, which ends it.
+/// A runner on a device. Dropping it closes the runner's input, which ends the runner.
 #[derive(Debug)]
 pub struct DeviceProcess {
     orders: mpsc::UnboundedSender<Order>,
@@ -56,7 +56,7 @@ impl Process for DeviceProcess {
     }
 
     fn kill(&mut self) {
-        // Fails when it has ended.
+        // Fails if it has ended.
         let _ = self.orders.send(Order::Kill);
     }
 
@@ -68,7 +68,7 @@ impl Process for DeviceProcess {
         tokio::time::timeout(WAIT_LIMIT, &mut self.driver.0).await.ok()?.ok()
     }
 
-    /// Its memory on the device does not matter here; the runner reports its memory itself.
+    /// Not observed from here: the runner reports its memory itself.
     fn memory(&self) -> Option<ProcessMemory> {
         None
     }
@@ -165,7 +165,7 @@ impl Driver {
                     _ => self.console = None,
                 },
                 _ = tick.tick() => if self.killer.as_ref().is_some_and(|(since, _)| since.elapsed() > KILL_LIMIT) {
-                    // It does not even die; all that remains is to hang up.
+                    // Not even a kill ends it; all that remains is to hang up.
                     break Exit::Signal(9);
                 },
             }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::mem::{Discriminant, discriminant};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Maximum number of runners after the first: measuring over a link that breaks more often is pointless.
+/// Maximum number of runners after the first: a link that breaks more often is no use for measuring.
 pub const MOST_RESUMES: u64 = 20;
 
 /// Inferences of a phase, and their time from the first start to the last end.
@@ -77,8 +77,8 @@ impl Course {
         state.launch
     }
 
-    /// How a lost runner kept its schedule, judged by its inferences: those it made were planned. `None` if it reported
-    /// that itself, or if there is no schedule.
+    /// How a lost runner kept its schedule, judged by its inferences: those it ran were planned. `None` if it
+    /// reported that itself, or if there is no schedule.
     pub fn cut_off(&self, task: &RunTask) -> Option<PaceReport> {
         let state = self.state();
         let done = state.phases.get(&Phase::Clean).filter(|_| !state.pace_told)?;
@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(course.cut_off(&task), None, "no inference was made");
         course.take(batch(Phase::Clean, 0, 0..10));
         let report = course.cut_off(&task).unwrap();
-        // 10 inferences of 0.5 ms, one a millisecond.
+        // 10 inferences of 0.5 ms, one per millisecond.
         assert_eq!((report.planned, report.done, report.wall_us, report.waited_us), (10, 10, 9500.0, 4500.0));
         course.resume();
         assert_eq!(course.cut_off(&task), None, "it was told");

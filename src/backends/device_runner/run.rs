@@ -30,7 +30,7 @@ use tokio::sync::watch;
 /// Time spent trying to clean up on a lost device.
 const TIDY_LIMIT: Duration = Duration::from_secs(15);
 
-/// What a runner on a device needs.
+/// What a runner needs on a device.
 #[derive(Debug, Clone)]
 pub struct DeviceRunnerOptions {
     /// The runner, a local file built for the device.
@@ -45,11 +45,11 @@ pub struct DeviceRunnerOptions {
 
 /// One run.
 pub struct DeviceRun<'a> {
-    /// Where.
+    /// Where to run.
     pub device: &'a Device,
-    /// With what.
+    /// With which options.
     pub options: &'a DeviceRunnerOptions,
-    /// What.
+    /// What to run.
     pub task: &'a RunTask,
     /// Limits; memory is up to the device.
     pub limits: Limits,
@@ -57,11 +57,11 @@ pub struct DeviceRun<'a> {
     pub source: &'a Source,
     /// The run they belong to.
     pub run: RunId,
-    /// The handling of a failure.
+    /// What to do after a failure.
     pub after_failure: AfterFailure,
 }
 
-/// What is on the device for a run.
+/// What has been put on the device for a run.
 struct Prepared {
     shipment: Shipment,
     claim: Claim,
@@ -71,11 +71,11 @@ struct Prepared {
 }
 
 impl DeviceRun<'_> {
-    /// Makes the run while `probe` samples counters; creates a probe if there was none. Failures of any kind go to the
-    /// stream, and so does its end.
+    /// Carries out the run while `probe` samples counters; creates a probe if there was none. Failures of any
+    /// kind go to the stream, and so does its end.
     pub async fn run(&self, probe: &mut Option<DeviceProbe>, mut stop: watch::Receiver<bool>) {
         self.send(Event::StageStarted { stage: Stage::Prepare }).await;
-        // If the run is cancelled, files being sent need not arrive.
+        // If the run is cancelled, there is no need to finish sending files.
         let prepared = tokio::select! {
             prepared = self.prepare(probe) => prepared,
             () = asked_to_stop(&mut stop) => return self.send(Event::RunFinished { status: RunStatus::Stopped }).await,

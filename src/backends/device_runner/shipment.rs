@@ -39,7 +39,8 @@ impl Shipment {
     /// Collects what to send.
     ///
     /// # Errors
-    /// A file that cannot be sent, or a place that cannot be written to: better reported before the run than after it.
+    /// A file that cannot be sent, or a place that cannot be written to: better to report this before the run
+    /// than after it.
     pub fn new(task: &RunTask, runner: &Path, format: ModelFormat) -> Result<Self, DeviceRunnerError> {
         let model = model_name(format);
         let mut shipment = Self {
@@ -122,12 +123,12 @@ impl Shipment {
         sent.save_outputs = task.save_outputs.as_ref().map(|_| there(OUTPUTS));
         sent.save_context = task.save_context.as_ref().map(|_| there(CONTEXT));
         sent.profile_log = task.profile_log.as_ref().map(|_| there(PROFILE_LOG));
-        // Files of this machine.
+        // These are files of this machine.
         sent.protected.clear();
         sent
     }
 
-    /// The names there and the user's names.
+    /// Maps the names there to the user's names.
     pub fn names(&self, task: &RunTask, folder: &str) -> Names {
         let mut names = Names::default();
         names.add(format!("{folder}/{}", self.model), &task.model);
@@ -145,7 +146,7 @@ impl Shipment {
     }
 }
 
-/// Whether a file can finally be put there.
+/// Checks that a file can be put there in the end.
 fn check_place(path: &Path) -> Result<(), DeviceRunnerError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let refused = |reason: String| {

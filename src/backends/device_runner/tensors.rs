@@ -136,7 +136,7 @@ impl Exchange {
     /// Sends a file of `folder` there.
     ///
     /// # Errors
-    /// The link, or a full device.
+    /// The link broke, or the device is full.
     pub async fn send(&self, folder: &Path, name: &str) -> Result<(), DeviceRunnerError> {
         let to = format!("{}/{name}", self.folder());
         Ok(self.device.push(&folder.join(name), &to, Arc::new(|_| ())).await?)
@@ -145,7 +145,7 @@ impl Exchange {
     /// Fetches a file from there into `folder`.
     ///
     /// # Errors
-    /// The link, or a full disk.
+    /// The link broke, or the disk is full.
     pub async fn fetch(&self, folder: &Path, name: &str) -> Result<(), DeviceRunnerError> {
         let from = format!("{}/{name}", self.folder());
         Ok(self.device.pull(&from, folder.join(name), Arc::new(|_| ())).await?)

@@ -20,7 +20,7 @@ impl Names {
         self.rows.push((there, clean_text(&here.to_string_lossy())));
     }
 
-    /// A file to fetch at the end. In errors it keeps its name: they are about the device's storage.
+    /// A file to fetch at the end. Errors keep its name on the device: they are about the device's storage.
     pub fn add_result(&mut self, there: String, here: &Path) {
         self.results.push((there, clean_text(&here.to_string_lossy())));
     }
@@ -34,7 +34,7 @@ impl Names {
         }
     }
 
-    /// The same in all texts of a failure.
+    /// The same for all texts of a failure.
     pub fn translate_failure(&self, failure: &mut Failure) {
         self.translate(&mut failure.message);
         failure.log_tail.iter_mut().for_each(|line| self.translate(line));
@@ -96,7 +96,7 @@ impl Translate for Translation {
             Event::SettingApplied(setting) => self.names.translate_result(&mut setting.value),
             Event::Log(LogLine { text, .. }) => self.names.translate(text),
             Event::Failed(failure) => self.names.translate_failure(failure),
-            // Reported once they are on this machine.
+            // Reported once the files are on this machine.
             Event::OutputsSaved { .. } => return None,
             _ => {}
         }

@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Whether runners of this process confine themselves.
 static UNCONFINED: AtomicBool = AtomicBool::new(false);
 
-/// From now on runners are not confined: the user said so, for libraries that need more.
+/// Turns confinement off for runners started from now on, at the user's request: some libraries need more
+/// access.
 pub fn run_unconfined() {
     UNCONFINED.store(true, Ordering::Relaxed);
 }
 
-/// Whether runners that are started now are confined.
+/// Whether runners started now are confined.
 pub fn is_confined() -> bool {
     cfg!(unix) && !UNCONFINED.load(Ordering::Relaxed)
 }

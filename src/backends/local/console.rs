@@ -44,7 +44,7 @@ const DDR: [(&str, &str); 4] = [
     ("read_total_bytes", "DDR read total"),
 ];
 
-/// Turns a console line into events: always a log line, and a figure if it is one of the DDR summary.
+/// Turns a console line into events: always a log line, plus a figure if the line belongs to the DDR summary.
 pub fn events(line: &str) -> Vec<Event> {
     if line.trim().is_empty() {
         return Vec::new();

@@ -6,8 +6,8 @@ use std::path::Path;
 /// Rounds of searching, since processes may fork during the search.
 const ROUNDS: usize = 10;
 
-/// Kills every process whose initial environment has this value of a variable: a runner's descendants have that of the
-/// runner's own folder, whatever their group, session or parent is by now.
+/// Kills every process whose initial environment has this value of a variable: a runner's descendants inherit
+/// the variable with the runner's own folder, whatever their group, session or parent is by now.
 #[cfg(target_os = "linux")]
 pub fn end(variable: &str, value: &Path) {
     use rustix::process::{Pid, Signal, kill_process};
@@ -19,7 +19,7 @@ pub fn end(variable: &str, value: &Path) {
         let mut found = false;
         for pid in std::fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(|entry| pid_of(&entry)) {
             let Some(pid) = Pid::from_raw(pid) else { continue };
-            // Nothing can be read of other users' processes or of ended ones.
+            // Other users' processes and ended ones cannot be read.
             let given = std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).unwrap_or_default();
             if given.split(|byte| *byte == 0).any(|entry| entry == wanted) {
                 found |= kill_process(pid, Signal::KILL).is_ok();
@@ -36,6 +36,6 @@ fn pid_of(entry: &std::fs::DirEntry) -> Option<i32> {
     entry.file_name().to_str()?.parse().ok()
 }
 
-/// Elsewhere, killing the runner's group has to suffice.
+/// On other systems, killing the runner's group has to suffice.
 #[cfg(not(target_os = "linux"))]
 pub fn end(_variable: &str, _value: &Path) {}

@@ -104,8 +104,8 @@ impl Process for LocalProcess {
 }
 
 impl LocalProcess {
-    /// Kills what the runner started, wherever it is; once, since nothing can be started after the runner has ended and
-    /// all that it started, too.
+    /// Kills everything the runner started, wherever it is. Once is enough: when the runner and all its
+    /// descendants have ended, nothing is left that could start another process.
     fn end_what_it_started(&mut self) {
         if std::mem::replace(&mut self.is_swept, true) {
             return;
@@ -184,7 +184,7 @@ pub fn spawn(task: &Task) -> Result<Spawned, RunnerError> {
 
 /// The variable with the CPU's library search path, and its separator.
 pub const LIBRARY_PATH: (&str, &str) = ("LD_LIBRARY_PATH", ":");
-/// The same of the DSP.
+/// The same for the DSP.
 pub const DSP_PATH: (&str, &str) = ("ADSP_LIBRARY_PATH", ";");
 
 /// `folder` prepended to the variable's current value, for a runner on this machine.

@@ -8,8 +8,8 @@ use tempfile::TempDir;
 /// Prefix of the folders' names.
 const PREFIX: &str = "qnnscope-scratch-";
 
-/// A private folder of one runner, removed on drop. While this lives, the folder is locked, so that leftovers of a
-/// killed process can be told from folders in use.
+/// A private folder of one runner, removed on drop. While this lives, the folder is locked, so that leftovers
+/// of a killed process can be distinguished from folders in use.
 #[derive(Debug)]
 pub struct Scratch {
     dir: TempDir,

@@ -19,7 +19,7 @@ struct ProfileLog {
     path: PathBuf,
     /// Whether this run created the file.
     is_new: bool,
-    /// Whether to remove an empty one; qnn-net-run leaves one if a run fails.
+    /// Whether to remove it if empty; qnn-net-run leaves one if a run fails.
     goes_if_empty: bool,
 }
 
@@ -32,8 +32,8 @@ impl ProfileLog {
 }
 
 impl Staged {
-    /// Creates the files the task needs, and enters them in it. If one must not or cannot be created, the runner finds
-    /// out why, and says so.
+    /// Creates the files the task needs, and records them in the task. If a file must not or cannot be
+    /// created, the runner finds out why and reports it.
     pub fn prepare(task: &mut Task) -> Self {
         let Task::Run(task) = task else { return Self::default() };
         if !is_confined() {
@@ -62,7 +62,7 @@ impl Staged {
         }
     }
 
-    /// There will be no profile log: an empty file would look like an empty log.
+    /// Called when there will be no profile log: an empty file would look like an empty log.
     pub fn drop_profile_log(&mut self) {
         if let Some(log) = self.profile_log.take() {
             log.remove_empty();

@@ -27,7 +27,7 @@ const DRAIN: Duration = Duration::from_secs(2);
 /// How a runner ended.
 #[derive(Debug)]
 pub enum Ended {
-    /// It completed its task; the answer of an inspection or a probe.
+    /// It completed its task; holds the answer of an inspection or a probe.
     Done(Option<Frame>),
     /// It did not; the last known state. For runs the failure is on the stream too.
     Failed(Box<Failure>),
@@ -148,7 +148,8 @@ impl Supervisor {
         let mut exited: Option<Instant> = None;
         self.last_sign = Instant::now();
         while frames_open || console_open {
-            // A noisy runner always has a line ready, and the buffers hold many: other events must get their turn, too.
+            // A noisy runner always has a line ready, and the buffers hold many: other events must get their
+            // turn too.
             tokio::task::coop::consume_budget().await;
             tokio::select! {
                 biased;
@@ -158,7 +159,8 @@ impl Supervisor {
                         let mut line = serde_json::to_vec(&Command::Stop).unwrap_or_default();
                         line.push(b'\n');
                         let _ = process.write(&line).await;
-                        // Between inferences it listens; while compiling it does not, and there is nothing yet to keep.
+                        // Between inferences it listens; while compiling it does not, but then there is
+                        // nothing worth keeping yet.
                         let patience = if self.stage < Stage::FirstInference { Duration::ZERO } else { GRACE };
                         stop_deadline = Some(Instant::now() + patience);
                     }
@@ -273,7 +275,7 @@ impl Supervisor {
                     _ => {}
                 }
                 match event {
-                    // Hints are up to the front end, so they are added here and not by the runner.
+                    // Hints are the front end's job, so they are added here and not by the runner.
                     Event::Failed(mut failure) => {
                         failure.hint = crate::hints::for_failure(&failure);
                         self.failure = Some(failure.clone());
@@ -347,7 +349,7 @@ impl Supervisor {
         self.send(crate::event::now_us(), Event::Log(line)).await;
     }
 
-    /// Takes in a failure of what was done around the runner; the first failure is the one that counts.
+    /// Records a failure of the work around the runner; the first failure is the one that counts.
     pub(in crate::backends) async fn fail(&mut self, failure: Failure) {
         if self.failure.is_none() {
             let failure = Box::new(failure);

@@ -33,9 +33,9 @@ pub struct Round<'a> {
     pub number: u64,
     /// Inferences.
     pub inferences: u64,
-    /// How much is told.
+    /// Profiling detail.
     pub level: Level,
-    /// Outputs that are kept.
+    /// Number of inferences whose outputs are kept.
     pub keep_outputs: u64,
     /// True if there is a configuration file.
     pub configured: bool,

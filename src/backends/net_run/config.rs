@@ -18,8 +18,8 @@ pub fn outer(folder: &str) -> Value {
     }})
 }
 
-/// The inner file for a graph. The device's own SoC is named only if the configuration has a device section anyway:
-/// otherwise the backend detects it, which is always right.
+/// The inner file for a graph. The device's own SoC is named only if the configuration has a device section
+/// anyway: otherwise the backend detects it, and is always right.
 pub fn inner(resolved: &Resolved, graph: Option<&str>, facts: &DeviceFacts) -> Option<Value> {
     let mut options = Map::new();
     let mut put = |key: &str, value: Option<Value>| {
@@ -59,7 +59,7 @@ pub fn inner(resolved: &Resolved, graph: Option<&str>, facts: &DeviceFacts) -> O
     Some(Value::Object(whole))
 }
 
-/// The outcome of the settings: those in the configuration reach the backend through it.
+/// The outcome of each setting: those in the configuration reach the backend through it.
 pub fn outcomes(resolved: &Resolved, graph: Option<&str>) -> Vec<Setting> {
     let mut settings: Vec<Setting> = resolved.settled.clone();
     settings.extend(resolved.with_device.iter().cloned());

@@ -7,7 +7,7 @@ use crate::backends::{Backend, stopped};
 use crate::event::{Failure, LogLevel, LogLine, LogSource, LogTail, Stage};
 use crate::models::Graph;
 
-/// Error lines kept: an op's request and all the sets it accepts are about 140.
+/// Maximum number of error lines kept: an op's request and all the sets the backend accepts take about 140.
 const MOST_ERRORS: usize = 400;
 
 /// A line of the tool: `   12.3ms [ ERROR ] text`, or bare text.
@@ -49,7 +49,7 @@ const ENDINGS: [(&str, Stage, &str); 8] = [
     ("Initialization failure", Stage::LibraryLoad, "initialize"),
 ];
 
-/// What the tool was to run.
+/// What the tool was asked to run.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
     /// Backend.
@@ -60,7 +60,7 @@ pub struct Asked<'a> {
     pub graphs: &'a [Graph],
 }
 
-/// Output so far, as far as a failure needs it.
+/// The output so far, to the extent that a failure needs it.
 #[derive(Debug, Default)]
 pub struct Heard {
     tail: LogTail,
@@ -74,7 +74,7 @@ pub struct Heard {
 }
 
 impl Heard {
-    /// Takes a line in.
+    /// Processes a line.
     pub fn take(&mut self, line: &LogLine) {
         if line.text.trim().is_empty() {
             return;

@@ -26,9 +26,9 @@ const TOMBSTONE: Duration = Duration::from_millis(800);
 const VENDOR_FOLDERS: [&str; 2] = ["/vendor/dsp/cdsp", "/vendor/lib64"];
 
 impl NetRun<'_> {
-    /// Makes the run while `probe` samples counters; creates a probe if there was none. Failures of any kind go to the
-    /// stream, and so does its end. `pace` holds what earlier launches of the run learned, and afterwards what this one
-    /// learned.
+    /// Carries out the run while `probe` samples counters; creates a probe if there was none. Failures of any
+    /// kind go to the stream, and so does its end. `pace` holds what earlier launches of the run learned, and
+    /// afterwards what this one learned.
     pub async fn run(&self, probe: &mut Option<DeviceProbe>, pace: &mut Pace, mut stop: watch::Receiver<bool>) {
         let mut setup = None;
         let status = match self.carry_out(probe, pace, &mut stop, &mut setup).await {
@@ -122,7 +122,8 @@ impl NetRun<'_> {
         }
         files.insert(model_name(prepared.model.format).to_owned(), self.task.model.clone());
         files.extend(prepared.inputs.files.iter().cloned());
-        // The configuration names the run's folder, which is unknown before; so it is written on the device.
+        // The configuration contains the path of the run's folder, which is unknown before the files are
+        // sent, so it is written on the device.
         let claim = around::send_files(link, &files, self.options.vendor_libraries).await?;
         let folder = claim.folder().to_owned();
         if let Some(inner) = inner {

@@ -1,4 +1,4 @@
-//! Checks whether a device can start the files to be sent: machine, loader and needed libraries, before anything is
+//! Checks that a device can start the files to be sent (machine, loader, needed libraries) before anything is
 //! sent.
 
 use crate::backends::on_device::OnDeviceError;

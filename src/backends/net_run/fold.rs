@@ -33,7 +33,7 @@ pub struct RunFold {
 }
 
 impl RunFold {
-    /// A run of which at most the graph is known.
+    /// A run of which nothing is known yet, except perhaps the graph.
     pub fn new(graph: Option<Graph>) -> Self {
         let empty =
             Graph { name: String::new(), inputs: Vec::new(), outputs: Vec::new(), ops: Vec::new(), parameter_bytes: 0 };
@@ -48,7 +48,7 @@ impl RunFold {
         }
     }
 
-    /// A round begins.
+    /// Begins a round.
     pub fn begin_round(&mut self) {
         self.in_round = 0;
         self.span_us = None;
@@ -74,7 +74,7 @@ impl RunFold {
         self.done.values().sum()
     }
 
-    /// An inference: `host_us` is its start on the host's clock.
+    /// Adds an inference: `host_us` is its start on the host's clock.
     pub fn inference(&mut self, plan: RoundPlan, told: &ToolMessage, host_us: u64, out: &mut Vec<Event>) {
         let ToolMessage::Inference { start_us, latency_us, events } = told else { return };
         let phase = if !std::mem::replace(&mut self.first_seen, true) {

@@ -1,4 +1,4 @@
-//! A run on a device: its parts, and what stays the same over its rounds.
+//! A run on a device: its parts, and what stays the same across its rounds.
 
 use super::kept_log::KeptLog;
 use super::prepare::Prepared;
@@ -15,7 +15,7 @@ use crate::probes::CounterOptions;
 use crate::session::Source;
 use std::path::PathBuf;
 
-/// How a run on a device differs from one here.
+/// Options that a run on a device has beyond those of a local run.
 #[derive(Debug, Clone)]
 pub struct NetRunOptions {
     /// The SDK.
@@ -30,11 +30,11 @@ pub struct NetRunOptions {
 
 /// One run.
 pub struct NetRun<'a> {
-    /// Where.
+    /// Where to run.
     pub device: &'a Device,
-    /// With what.
+    /// With which options.
     pub options: &'a NetRunOptions,
-    /// What.
+    /// What to run.
     pub task: &'a RunTask,
     /// Limits; only the time without progress counts here.
     pub limits: Limits,
@@ -42,7 +42,7 @@ pub struct NetRun<'a> {
     pub source: &'a Source,
     /// The run they belong to.
     pub run: RunId,
-    /// The handling of a failure.
+    /// What to do after a failure.
     pub after_failure: AfterFailure,
 }
 
@@ -61,7 +61,7 @@ impl From<DeviceError> for Broken {
     }
 }
 
-/// What stays the same over all rounds.
+/// What stays the same across all rounds.
 pub(super) struct Setup {
     pub facts: DeviceFacts,
     pub prepared: Prepared,

@@ -18,7 +18,7 @@ impl KeptLog {
     /// Creates the requested file, or empties it.
     ///
     /// # Errors
-    /// A file that must not or cannot be written: better reported before the run than after it.
+    /// A file that must not or cannot be written: better to report this before the run than after it.
     pub fn open(task: &RunTask) -> Result<Option<Self>, OnDeviceError> {
         let Some(path) = &task.profile_log else { return Ok(None) };
         let refused = |text: String| OnDeviceError::Input(clean_text(&text));
@@ -33,7 +33,7 @@ impl KeptLog {
     /// Appends a round's log and syncs it to disk.
     ///
     /// # Errors
-    /// The system's, with the file's name.
+    /// The system's error, with the file's name.
     pub fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
         let named = |error: io::Error| {
             io::Error::new(error.kind(), format!("cannot write {}: {error}", clean_text(&self.path.to_string_lossy())))

@@ -25,13 +25,13 @@ pub enum ToolMessage {
         /// Its parts, timed by the backend.
         parts: Vec<SubStage>,
     },
-    /// An inference was run.
+    /// An inference ran.
     Inference {
         /// Start, microseconds.
         start_us: u64,
         /// Wall time, microseconds.
         latency_us: u64,
-        /// What the backend told.
+        /// What the backend reported.
         events: Vec<ProfileEvent>,
     },
 }

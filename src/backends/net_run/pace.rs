@@ -58,7 +58,7 @@ impl Pace {
             (lost_us * (1.0 / RELOAD_SHARE - 1.0)).max(update_us - lost_us).min(MAX_ROUND.as_secs_f64() * 1e6);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive number of inferences")]
         let count = (useful_us / inference_us).ceil() as u64;
-        // A remainder much smaller than a round would cost a whole reload, so it is added to this one.
+        // A remainder much shorter than a round would cost a whole reload, so this round takes it too.
         let count = count.clamp(1, MAX_INFERENCES);
         if left <= count + count / 2 { left.min(MAX_INFERENCES) } else { count }
     }
@@ -93,7 +93,7 @@ mod tests {
         let mut pace = Pace::default();
         pace.learn(5, 50_000.0, 3_000_000.0);
         let next = pace.next(1_000_000, 0);
-        // 2.95 s of loading want 26.55 s of inferences of 10 ms.
+        // 2.95 s of loading call for 26.55 s of 10 ms inferences.
         assert_eq!(next, 2655);
     }
 

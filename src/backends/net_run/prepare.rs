@@ -1,5 +1,5 @@
-//! Preparation on this machine before anything is sent: the model is identified, read if possible, and its
-//! inputs are made.
+//! Preparation on this machine before anything is sent: identifies the model, reads it if possible, and
+//! generates its inputs.
 
 use crate::backends::local::{Ended, Limits, ask};
 use crate::backends::on_device::OnDeviceError;
@@ -104,7 +104,7 @@ async fn read(
     }
 }
 
-/// Inputs in the tensors' own types, as in a local run: the same seed gives the same data.
+/// Inputs in the tensors' own types, as in a local run: the same seed yields the same data.
 fn made(task: &RunTask, graph: &Graph) -> Result<Inputs, OnDeviceError> {
     let (sets, origin) = input_sets(task, &graph.inputs).map_err(|error| OnDeviceError::Input(error.to_string()))?;
     let folder = temporary()?;

@@ -36,7 +36,7 @@ pub enum Progress {
 
 /// Receives a round's reports.
 pub trait Listener: Send {
-    /// One piece of it.
+    /// Takes one report.
     fn take(&mut self, progress: Progress) -> impl Future<Output = ()> + Send;
 }
 
@@ -68,7 +68,7 @@ pub enum RoundError {
     /// The log is damaged.
     #[error(transparent)]
     Log(#[from] ProfileLogError),
-    /// The log cannot be kept.
+    /// The log cannot be stored.
     #[error(transparent)]
     Keep(#[from] std::io::Error),
 }
@@ -158,7 +158,7 @@ pub async fn run(
                 Some(Ok(line)) => if let Some(look) = memory_look(&line) {
                     listener.take(Progress::Memory(now_us(), look)).await;
                 },
-                // The process or the link is gone: the tool's own stream shows which.
+                // The process or the link is gone: the tool's own stream shows which one.
                 _ => memory = None,
             },
             changed = stop.changed(), if stop_open && end_at.is_none() => {
@@ -184,7 +184,7 @@ pub async fn run(
                     ending = Some(Instant::now());
                 }
                 if ending.is_some_and(|since| since.elapsed() > END_GRACE) {
-                    // It does not even die; all that remains is to drop the stream.
+                    // Not even a kill ends it; all that remains is to drop the stream.
                     break 137;
                 }
             }

@@ -24,7 +24,7 @@ use tokio::sync::watch;
 
 /// Inferences with layer times before the clean rounds, so that a viewer sees the layers at once.
 const LEAD: u64 = 5;
-/// Thermal status from which figures are worthless and the device needs a rest (4 is critical).
+/// Thermal status at which figures become worthless and the device needs a rest (4 is critical).
 const TOO_HOT: u32 = 4;
 
 /// The rounds of a run.
@@ -59,7 +59,7 @@ impl round::Listener for Listening<'_, '_> {
     }
 }
 
-/// What a round came to.
+/// The outcome of a round.
 enum After {
     Next,
     Stopped,
@@ -100,12 +100,12 @@ impl Rounds<'_> {
         self
     }
 
-    /// What they have shown about their length.
+    /// What the rounds have shown about their length.
     pub fn pace(&self) -> Pace {
         self.pace
     }
 
-    /// Makes all rounds of the run.
+    /// Runs all rounds.
     pub async fn all(&mut self, stop: &mut watch::Receiver<bool>) -> Result<RunStatus, Broken> {
         let task = self.net.task;
         let detailed = (task.profiling == ProfilingLevel::Detailed).then_some(task.profiling_budget);
@@ -179,7 +179,7 @@ impl Rounds<'_> {
         }
     }
 
-    /// All clean inferences of the run instead of a share, if a round showed that loading takes long.
+    /// All clean inferences of the run instead of a share of them, if a round showed that loading takes long.
     async fn whole_if_slow(&self, phase: Phase, budget: Budget) -> Budget {
         let load_s = self.pace.reload_us.unwrap_or(0.0) / 1e6;
         let whole = self.net.task.budgets(load_s).0;
@@ -203,7 +203,7 @@ impl Rounds<'_> {
         if let Some(probe) = self.probe.as_mut() {
             probe.revive();
         }
-        // A restarted device has a different clock; its files still exist.
+        // A restarted device has a different clock, but still has its files.
         self.clock = WallClock::align(self.net.device).await?;
         let there = format!("[ -e {}/{INPUT_LIST} ]", self.setup.folder);
         if self.net.device.run(&there, "looking for the files of the run").await?.status != 0 {
@@ -410,7 +410,7 @@ impl Rounds<'_> {
         Ok(())
     }
 
-    /// Between rounds: stops if the device is critically hot.
+    /// Between rounds: stops the run if the device is critically hot.
     async fn watch_heat(&self) -> Result<(), Broken> {
         if self.setup.facts.thermal_status.is_none() {
             return Ok(());

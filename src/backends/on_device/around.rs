@@ -1,4 +1,4 @@
-//! The work around every run on a device: describing the device and sending files.
+//! The work around every run on a device: describes the device and sends files.
 
 use super::clock::WallClock;
 use super::deploy::{Tell, deploy, remote_root};
@@ -31,7 +31,7 @@ pub async fn describe(device: &Device, source: &Source, run: RunId) -> Result<De
     Ok(facts)
 }
 
-/// Without root the run has the priority of the adb shell, not that of a foreground app.
+/// Without root, the run has the priority of the adb shell, not that of a foreground app.
 fn scheduler_class(facts: &DeviceFacts) -> Option<Confound> {
     (!facts.root.is_available()).then(|| Confound {
         id: "scheduler_class".to_owned(),
@@ -70,7 +70,7 @@ async fn tidied(device: &Device) -> Result<Vec<Confound>, DeviceError> {
     tenants::tidy(device, &remote_root(device).await?).await
 }
 
-/// Another run that started after this one is reported at the end, so that neither mistakes its figures for
+/// Another run that started after this one is reported at the end, so that neither run takes its figures for
 /// undisturbed.
 pub async fn tell_visitor(claim: &Claim, source: &Source, run: RunId) {
     // A device that is gone by now cannot answer.

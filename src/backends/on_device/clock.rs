@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// Number of queries; the fastest answer counts.
 const ROUND_TRIPS: usize = 12;
-/// Time for all of them.
+/// Time limit for all of them.
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// The device's wall clock relative to the host's monotonic clock.
@@ -90,7 +90,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let clock = runtime.block_on(WallClock::align(&Device::local())).unwrap();
         let error = clock.host_us(crate::event::epoch_us()).abs_diff(now_us());
-        // The two clocks are read a few microseconds apart; with `date`, a process start in between.
+        // The two clocks are read a few microseconds apart; with `date`, a process start lies in between.
         assert!(error <= clock.uncertainty_us + 1000, "off by {error} us, told {} us", clock.uncertainty_us);
     }
 }

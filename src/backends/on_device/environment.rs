@@ -23,7 +23,7 @@ pub fn library_paths(folder: &str, vendor_libraries: bool) -> String {
     format!("LD_LIBRARY_PATH={} ADSP_LIBRARY_PATH={}", quote(&libraries), quote(&dsp))
 }
 
-/// Sets the shell's priority, inherited by what it starts with all its threads.
+/// Sets the shell's priority, which every process it starts inherits, with all its threads.
 pub fn priority(root: Root) -> String {
     match root {
         Root::None => String::new(),

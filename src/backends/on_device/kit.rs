@@ -21,7 +21,7 @@ pub const HTP_EXTENSIONS: &str = "libQnnHtpNetRunExtensions.so";
 /// Files by their name on the device.
 pub type Kit = BTreeMap<String, PathBuf>;
 
-/// The criteria that decide which files are needed.
+/// What decides which files are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Needs {
     /// Backend.
@@ -36,7 +36,7 @@ pub struct Needs {
     pub has_dsp: bool,
 }
 
-/// The tool, and the libraries that this backend, this model and this DSP need, with the libraries of the SDK that those
+/// The tool, the libraries that this backend, this model and this DSP need, and the SDK libraries that those
 /// are linked with.
 pub fn kit(target: &LibraryTarget, needs: Needs) -> Result<Kit, OnDeviceError> {
     let mut kit = backend_libraries(target, needs)?;
@@ -98,7 +98,7 @@ fn backend_libraries(target: &LibraryTarget, needs: Needs) -> Result<Kit, OnDevi
     Ok(kit)
 }
 
-/// The Hexagon architecture whose files to send; `None` for other backends.
+/// The Hexagon architecture for which to send files; `None` for other backends.
 pub fn hexagon_arch(backend: Backend, resolved: &Resolved, facts: &DeviceFacts) -> Result<Option<u32>, OnDeviceError> {
     if backend != Backend::Htp {
         return Ok(None);

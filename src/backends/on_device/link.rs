@@ -69,10 +69,11 @@ impl Link<'_> {
         false
     }
 
-    /// After a failure of something that a run needs: waits for the device if it was the link, so that it can be tried again.
+    /// After a failed step of a run: if the link broke, waits for the device, so that the step can be
+    /// retried.
     ///
     /// # Errors
-    /// The failure, if it was none of the link, or if the device did not come back.
+    /// The failure, if it was not the link's, or if the device did not come back.
     pub async fn outlive(&self, error: OnDeviceError) -> Result<(), OnDeviceError> {
         match error {
             OnDeviceError::Device(error) if error.is_link() => {

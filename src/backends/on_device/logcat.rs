@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 const FILTER: &str = "adsprpc:V fastrpc:V cdsprpcd:I QNN:V QnnDsp:V QnnHtp:V Adreno:W kgsl:V thermal-engine:W ThermalService:W \
                       lowmemorykiller:I lmkd:I libc:F DEBUG:F remoteproc:V subsys-restart:V '*:S'";
 
-/// The message of a device without logcat.
+/// Printed by a device without logcat.
 const NONE: &str = "__qnnscope_no_logcat";
 /// Pause before following it again.
 const RETRY: Duration = Duration::from_secs(1);
@@ -63,12 +63,12 @@ pub fn follow(device: &Device, source: Source, run: RunId) -> Logcat {
 /// Marker before the device's own time, which precedes its log.
 const SINCE: &str = "__qnnscope_since:";
 
-/// Holds back lines from before the log was opened: what was logged before a run explains nothing of it.
+/// Holds back lines from before the log was opened: what was logged before a run explains nothing about it.
 #[derive(Debug, Default)]
 struct Fresh {
     /// Month, day and time of day, in the log's format.
     since: Option<String>,
-    /// A line of the run arrived: later ones are newer, even if the device's clock is set back.
+    /// A line of the run has arrived: those after it are newer, even if the device's clock is set back.
     passed: bool,
 }
 

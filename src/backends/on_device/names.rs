@@ -1,4 +1,4 @@
-//! Names on a device.
+//! Names of files and marks on a device.
 
 use crate::models::ModelFormat;
 

@@ -17,11 +17,11 @@ const OWNER: &str = "owner";
 const VISITORS: &str = "visitors";
 /// A folder without a claim comes from a version without claims, or its run is about to claim it.
 const UNCLAIMED_LIMIT_S: u64 = 3600;
-/// Margin beyond a run's wait for a lost device, for clocks and a slow return.
+/// Margin on top of a run's wait for a lost device, for clock differences and a slow return.
 const RETURN_MARGIN_S: u64 = 60;
 /// Removing a few hundred megabytes takes a moment on slow storage.
 const REMOVE_LIMIT: Duration = Duration::from_mins(2);
-/// How long the process waits for it at exit if nobody else did.
+/// How long the process waits at exit for removals still under way.
 const LAST_LIMIT: Duration = Duration::from_secs(5);
 /// Id of the confound.
 const CONFOUND: &str = "another_run";
@@ -37,7 +37,7 @@ impl Process {
     /// This one.
     fn own() -> Self {
         let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        // Many machines are called localhost; this distinguishes them where the system does.
+        // Many machines are called localhost; the boot id tells them apart where the system has one.
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         let word =
             |text: &str| text.chars().filter(|c| c.is_ascii_alphanumeric() || "._-".contains(*c)).collect::<String>();
@@ -63,7 +63,7 @@ impl Process {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Tenant {
     folder: String,
-    /// Its shell is there.
+    /// Its shell is alive.
     is_held: bool,
     /// Its owner, and since when, seconds on the owner's clock.
     owner: Option<(Process, u64)>,
@@ -84,7 +84,7 @@ impl Tenant {
         Some(Self { folder: format!("{root}/{name}"), is_held, owner, age_s: now.saturating_sub(changed) })
     }
 
-    /// Nobody's any more.
+    /// True if it no longer belongs to anyone.
     fn is_stale(&self, own: &Process) -> bool {
         match &self.owner {
             _ if self.is_held => false,

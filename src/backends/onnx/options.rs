@@ -20,8 +20,8 @@ pub struct SessionOptions {
 const ENTRIES: [&str; 5] = ["session.", "ep.", "optimization.", "memory.", "mlas."];
 
 impl SessionOptions {
-    /// Options for a backend of a runtime. `known` tells whether the plug-in knows an option of the provider: it takes unknown
-    /// ones silently.
+    /// Options for a backend of a runtime. `known` says whether the plug-in knows a provider option: it
+    /// silently accepts unknown ones.
     pub fn new(
         runtime_dir: &Path,
         backend: Backend,

@@ -1,6 +1,8 @@
-//! The plug-in's verbose log: which nodes it tried, which QNN ops it made of them, and why it rejected a node.
+//! The plug-in's verbose log: which nodes it tried, which QNN ops it made from them, and why it rejected a
+//! node.
 //!
-//! Nodes are queried twice, before and after ONNX Runtime changes the layout, and then built; the last message counts.
+//! Nodes are queried twice, before and after ONNX Runtime changes the layout, and then built; the last
+//! message counts.
 
 use crate::event::{LogLevel, clean_text};
 use std::collections::HashMap;
@@ -36,7 +38,7 @@ pub struct BackendRefusal {
     pub words: Vec<String>,
 }
 
-/// The log's information about a node.
+/// What the log says about a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodeNote {
     /// Whether the plug-in could run it, by its last message.

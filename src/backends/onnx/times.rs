@@ -24,7 +24,7 @@ pub struct OpTime {
     pub value: u64,
     /// Whether it counts cycles.
     pub is_cycles: bool,
-    /// HTP's number of it.
+    /// HTP's number for it.
     pub htp_op: Option<u64>,
 }
 

@@ -12,9 +12,9 @@ pub enum Consent<'a> {
     PinnedOnly,
     /// The user can consent with `--yes`, and has not.
     Missing,
-    /// It is given.
+    /// The user has consented.
     Given,
-    /// This is asked.
+    /// This function asks the user.
     Ask(&'a mut dyn FnMut(&Unpinned) -> bool),
 }
 
@@ -70,7 +70,7 @@ impl Unpinned {
         Self { wheel, sha256: None, reason: format!("qnnscope knows only the checksums of {}", known(package)) }
     }
 
-    /// A wheel that is here.
+    /// A wheel that is on this machine.
     pub(super) fn wheel(package: Package, name: &WheelName, sha256: &str, from_file: bool) -> Self {
         let reason = if is_pinned_version(package, &name.version) {
             let source =

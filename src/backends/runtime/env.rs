@@ -18,7 +18,7 @@ pub struct Env {
     pub qairt_sdk_root: Option<PathBuf>,
     /// `$QNNSCOPE_ONNXRUNTIME`: ONNX Runtime's library, its folder, or a Python's `site-packages`.
     pub onnxruntime: Option<PathBuf>,
-    /// qnnscope's data folder; `None` without `$QNNSCOPE_DATA_DIR` and a home folder.
+    /// qnnscope's data folder; `None` if there is neither `$QNNSCOPE_DATA_DIR` nor a home folder.
     pub data_dir: Option<PathBuf>,
     /// The Python that runs pip: `$QNNSCOPE_PYTHON`, else `python3`.
     pub python: PathBuf,
@@ -37,7 +37,7 @@ impl Env {
     /// The same from any source of variables; `home_data` is the folder for programs' data.
     fn from_lookup(var: impl Fn(&str) -> Option<OsString>, home_data: Option<PathBuf>) -> Self {
         let path = |name: &str| var(name).map(PathBuf::from);
-        // A relative folder would change its meaning with the working directory.
+        // A relative path would change its meaning with the working directory.
         let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
         Self {
             runtime: path("QNNSCOPE_RUNTIME"),

@@ -9,7 +9,7 @@ use super::{DEFAULT_WHEEL_VERSION, PLUGIN, Package, Platform, RuntimeSource, WHE
 
 const MIB: u64 = 1 << 20;
 
-/// A failed search for a runtime, or a failed install of one. The text says what failed and on what;
+/// A failed search for a runtime, or a failed install of one. The message says what failed and on what;
 /// [`RuntimeError::hint`] says what to do next.
 #[derive(Debug, Error)]
 pub enum RuntimeError {
@@ -27,7 +27,7 @@ pub enum RuntimeError {
     PythonMissing {
         /// The program tried.
         python: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// Python runs, but has no pip.
@@ -41,7 +41,7 @@ pub enum RuntimeError {
     PipFailed {
         /// What was requested.
         requirement: String,
-        /// How pip ended.
+        /// pip's exit status.
         status: String,
         /// The last lines of its output that matter.
         lines: Vec<String>,
@@ -83,7 +83,7 @@ pub enum RuntimeError {
     OtherPlatform {
         /// The wheel.
         wheel: PathBuf,
-        /// What says so.
+        /// What shows it.
         found: String,
         /// This machine.
         platform: Platform,
@@ -160,9 +160,9 @@ pub enum RuntimeError {
     Denied {
         /// What was being done.
         operation: &'static str,
-        /// On what.
+        /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// Another failure of a file operation.
@@ -170,9 +170,9 @@ pub enum RuntimeError {
     Io {
         /// What was being done.
         operation: &'static str,
-        /// On what.
+        /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The caller asked to stop.
@@ -195,7 +195,7 @@ pub enum RuntimeError {
         library: PathBuf,
         /// Who named it.
         origin: RuntimeSource,
-        /// Its nature: `built for x86_64`, or not a library at all.
+        /// What it is: `built for x86_64`, or not a library at all.
         found: String,
         /// This machine.
         platform: Platform,

@@ -170,7 +170,7 @@ fn already_installed(request: &InstallRequest, runtimes: &Path) -> Option<Instal
     }
     let wanted = release(&request.version);
     installed_in(runtimes)
-        // An unreadable one is reinstalled, which reports why if that does not work either.
+        // An unreadable one is reinstalled, which reports the reason if that fails too.
         .unwrap_or_default()
         .into_iter()
         .find(|(dir, manifest)| {
@@ -187,7 +187,7 @@ fn release(version: &str) -> (Vec<u64>, String) {
     (version_key(version), letters)
 }
 
-/// Takes the lock of the runtimes folder. It is freed when the file is closed, also by a crash.
+/// Takes the lock of the runtimes folder. It is released when the file is closed, even by a crash.
 fn take_lock(
     runtimes: &Path,
     cancel: &AtomicBool,
@@ -214,8 +214,8 @@ fn take_lock(
     }
 }
 
-/// Removes leftovers of killed installs. We hold the lock, so nobody is using them. Anything that cannot be removed
-/// only takes space.
+/// Removes leftovers of killed installs. We hold the lock, so nobody is using them. Anything that cannot be
+/// removed merely takes up space.
 fn remove_stale(runtimes: &Path) {
     let Ok(entries) = fs::read_dir(runtimes) else {
         return;
@@ -338,7 +338,8 @@ impl Job<'_> {
             .map_err(|error| self.on_our_disk(error, total))
     }
 
-    /// Adds the space needed to a full-disk error, and names a folder that still exists when the message is read.
+    /// Adds the required space to a disk-full error, and names a folder that will still exist when the
+    /// message is read.
     fn on_our_disk(&self, error: RuntimeError, needed: u64) -> RuntimeError {
         match error {
             RuntimeError::DiskFull { .. } => RuntimeError::DiskFull {
@@ -354,8 +355,8 @@ impl Job<'_> {
         if self.request.cancel.load(Ordering::Relaxed) { Err(RuntimeError::Cancelled) } else { Ok(()) }
     }
 
-    /// The rename that makes the runtime appear. A folder in the way, of a damaged or reinstalled runtime, moves into
-    /// the stage and is removed with it.
+    /// The rename that makes the runtime appear. If a damaged or reinstalled runtime is in the way, its
+    /// folder moves into the stage and is removed with it.
     fn put_in_place(&self, dir: &Path, target: &Path) -> Result<(), RuntimeError> {
         let failed = |source| RuntimeError::file("put in place", target, source);
         let old = self.stage.path().join("old");

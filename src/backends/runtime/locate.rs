@@ -73,20 +73,20 @@ pub struct Survey {
     pub problems: Vec<RuntimeError>,
 }
 
-/// Every runtime, best first: `explicit`, `$QNNSCOPE_RUNTIME`, `$QNN_SDK_ROOT`, `$QAIRT_SDK_ROOT`, then the installed
-/// ones, default version first, then the newest.
+/// Every runtime, best first: `explicit`, `$QNNSCOPE_RUNTIME`, `$QNN_SDK_ROOT`, `$QAIRT_SDK_ROOT`, then the
+/// installed ones: the default version first, then the newest.
 ///
 /// A place may be the folder of the libraries, an SDK, or the folder of an unpacked wheel.
 pub fn locate(explicit: Option<&Path>, env: &Env) -> Vec<RuntimeDir> {
     survey(explicit, env).runtimes
 }
 
-/// Like [`locate`], with the problems of the places left out.
+/// Like [`locate`], plus the problems of places that were left out.
 pub fn survey(explicit: Option<&Path>, env: &Env) -> Survey {
     let mut survey = Survey { runtimes: Vec::new(), problems: Vec::new() };
     for (path, source) in named_places(explicit, env) {
         match inspect(path, source, env.platform) {
-            // Both SDK variables often name the same SDK.
+            // Both SDK variables often point to the same SDK.
             Ok(found) if survey.runtimes.iter().any(|one| one.path == found.path) => {}
             Ok(found) => survey.runtimes.push(found),
             Err(problem) => survey.problems.push(problem),

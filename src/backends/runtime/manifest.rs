@@ -14,7 +14,7 @@ pub const MANIFEST_FILE: &str = "runtime.json";
 /// The schema this version writes and reads.
 pub const MANIFEST_SCHEMA: &str = "qnnscope.runtime/1";
 
-/// A manifest has a few kilobytes; anything much larger is not one.
+/// A manifest is a few kilobytes; anything much larger is not one.
 const MAX_MANIFEST_BYTES: u64 = 1 << 20;
 
 /// What was installed, and from which wheel.
@@ -86,7 +86,8 @@ impl RuntimeManifest {
 
     /// The files missing from `dir`, or with a different size than when installed.
     ///
-    /// Sizes only: whether a runtime is whole. Whether it is still the same is for `changed_files`.
+    /// Compares sizes only, to tell whether a runtime is whole. Whether it is still the same is for
+    /// `changed_files` to say.
     pub fn damaged_files(&self, dir: &Path) -> Vec<String> {
         self.files
             .iter()

@@ -1,7 +1,7 @@
 //! The QNN runtime libraries: finding and installing them.
 //!
-//! qnnscope links nothing of QNN. It opens `libQnn*.so` at run time from one folder, a *runtime*, which is one of
-//! (first match wins, see [`choose`]):
+//! qnnscope is not linked with any part of QNN. It opens `libQnn*.so` at run time from one folder, a
+//! *runtime*, which is one of (first match wins, see [`choose`]):
 //!
 //! 1. the folder given with `--runtime`,
 //! 2. `$QNNSCOPE_RUNTIME`,
@@ -21,8 +21,9 @@
 //!         runtime.json                    what was installed, with sizes and SHA-256 sums
 //! ```
 //!
-//! The data folder is `$QNNSCOPE_DATA_DIR`, else `qnnscope` in the user's data folder (`$XDG_DATA_HOME` is honoured). A
-//! runtime appears by one rename after all its files are on disk, so a killed install leaves none or a complete one.
+//! The data folder is `$QNNSCOPE_DATA_DIR`, else `qnnscope` in the user's data folder (`$XDG_DATA_HOME` is
+//! honoured). A runtime appears by one rename after all its files are on disk, so a killed install leaves
+//! either nothing or a complete runtime.
 //!
 //! # What is trusted
 //!
@@ -72,7 +73,7 @@ pub const WHEEL_NAME: &str = "onnxruntime-qnn";
 /// The Python package with ONNX Runtime itself.
 pub const ONNX_WHEEL_NAME: &str = "onnxruntime";
 
-/// Its installed version: the one that the plug-ins of all known QNN wheels work with.
+/// The version of it that is installed: the one the plug-ins of all known QNN wheels work with.
 pub const ONNX_WHEEL_VERSION: &str = "1.24.4";
 
 /// The wheel installed, and preferred, if no version is named: the newest one with a CPU backend on `x86_64`.

@@ -26,7 +26,7 @@ pub struct OnnxKit {
     pub plugin: PathBuf,
 }
 
-/// ONNX Runtime's library, and its installation if installed.
+/// ONNX Runtime's library, and its installation if qnnscope installed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OnnxLibrary {
     /// The library.
@@ -57,7 +57,7 @@ fn plugin(runtime: &RuntimeDir, env: &Env) -> Option<PathBuf> {
     others.into_iter().map(|other| other.path.join(PLUGIN)).find(|path| path.is_file())
 }
 
-/// ONNX Runtime's library, if any.
+/// ONNX Runtime's library, if there is one.
 ///
 /// # Errors
 /// `$QNNSCOPE_ONNXRUNTIME` names a place without it.

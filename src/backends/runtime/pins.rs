@@ -8,7 +8,7 @@ use super::Package;
 /// A wheel with a known checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pin {
-    /// What it is of.
+    /// Its package.
     pub package: Package,
     /// Version of the wheel.
     pub version: &'static str,

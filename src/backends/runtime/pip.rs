@@ -23,20 +23,20 @@ const MAX_LINE_BYTES: u64 = 4096;
 const RAW_PROGRESS_SINCE: [u64; 2] = [24, 1];
 /// pip 20.3 is the first that knows platform tags such as `manylinux_2_35_x86_64`.
 const NEW_TAGS_SINCE: [u64; 2] = [20, 3];
-/// The wheels are built per Python version, but their libraries are the same. If there is none for the user's Python,
-/// pip is asked for this version's.
+/// Wheels are built per Python version, but the libraries in them are the same. If there is no wheel for the
+/// user's Python, pip is asked for this version's.
 const OTHER_PYTHON: &str = "3.12";
 
 /// Parameters of one download.
 #[derive(Debug)]
 pub struct Download<'a> {
-    /// Which Python, which machine.
+    /// Which Python, and which machine.
     pub env: &'a Env,
     /// Package and version, in one argument.
     pub requirement: &'a str,
     /// An empty folder for pip's files; the wheel arrives in `wheel/` inside.
     pub scratch: &'a Path,
-    /// Set by the caller to stop.
+    /// Set by the caller to stop the download.
     pub cancel: &'a AtomicBool,
 }
 
@@ -98,7 +98,8 @@ impl Download<'_> {
             .args(["-m", "pip", "download", "--no-deps", "--no-input"])
             .args(["--only-binary", ":all:", "--disable-pip-version-check"])
             .args(["--progress-bar", if raw { "raw" } else { "off" }])
-            // Where pip keeps its partial download: on the target disk, inside a folder that gets removed.
+            // Where pip keeps its partial download: on the target disk, in a folder that is removed
+            // afterwards.
             .env("TMPDIR", &temp)
             .arg("--dest")
             .arg(&dest);
@@ -128,8 +129,8 @@ impl Download<'_> {
             .ok_or_else(|| self.failed(&output))
     }
 
-    /// Python that imports neither from the user's working folder nor from `$PYTHONPATH`: a `pip.py` there is not the
-    /// user's pip. pip itself is configured as usual, by `PIP_*` and `pip.conf`.
+    /// Python that imports neither from the user's working folder nor from `$PYTHONPATH`: a `pip.py` there
+    /// must not stand in for the user's pip. pip itself is configured as usual, by `PIP_*` and `pip.conf`.
     fn python(&self, flags: &[&str]) -> Command {
         // A relative path would be resolved from Python's start folder; a bare name is searched on `$PATH`.
         let program = match self.env.python.components().count() {
@@ -148,7 +149,8 @@ impl Download<'_> {
         command
     }
 
-    /// Runs a command to its end, passing on its lines as they come, and `None` whenever there was nothing for a while.
+    /// Runs a command to its end, passing on its lines as they arrive, and `None` whenever nothing has
+    /// arrived for a while.
     fn talk(&self, command: &mut Command, each: &mut dyn FnMut(Option<&str>)) -> Result<Output, RuntimeError> {
         let mut child = KilledOnDrop(
             command
@@ -206,7 +208,7 @@ impl Download<'_> {
             RuntimeError::DiskFull {
                 operation: "download the wheel",
                 dir: self.scratch.parent().unwrap_or(self.scratch).to_path_buf(),
-                // pip briefly stores the wheel twice.
+                // pip stores the wheel twice for a short time.
                 needed: size.map(|size| size.saturating_mul(2)),
             }
         } else if let Some(available) = offered_versions(&output.lines) {
@@ -258,7 +260,7 @@ const NETWORK_WORDS: &[&str] = &[
     "Could not fetch URL",
 ];
 
-/// Which pip there is.
+/// The pip that was found.
 #[derive(Debug, PartialEq, Eq)]
 struct Pip {
     /// Such as `23.2.1`.
@@ -390,7 +392,8 @@ fn offered_versions(lines: &[String]) -> Option<Vec<String>> {
     )
 }
 
-/// Size of the largest file below `dir`: the wheel as far as downloaded, in whichever of pip's folders it is.
+/// Size of the largest file below `dir`: the part of the wheel downloaded so far, in whichever of pip's
+/// folders it is.
 fn largest_file(dir: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(dir) else {
         return 0;

@@ -32,7 +32,7 @@ impl Platform {
 
     /// Whether a wheel with this platform tag (several are joined by dots) can contain libraries for this platform.
     ///
-    /// pip checks the C library version in the tag, since it knows this machine's.
+    /// The C library version in the tag is left to pip, which knows this machine's.
     pub fn fits_wheel_tag(self, tag: &str) -> bool {
         tag.split('.').any(|tag| {
             let linux = ["linux_", "manylinux", "musllinux_"].iter().any(|family| tag.starts_with(family));

@@ -28,14 +28,14 @@ pub enum InstallProgress {
     Hashing {
         /// Bytes so far.
         done: u64,
-        /// Bytes in all.
+        /// Total bytes.
         total: u64,
     },
     /// The libraries are being unpacked and their checksums compared.
     Unpacking {
         /// Bytes so far.
         done: u64,
-        /// Bytes in all.
+        /// Total bytes.
         total: u64,
     },
 }

@@ -37,7 +37,7 @@ pub fn elf(platform: Platform) -> Vec<u8> {
     header
 }
 
-/// The description of [`FakeWheel::new`]; only the folder's ending counts.
+/// The description of [`FakeWheel::new`]; only the end of the folder's name counts.
 pub const METADATA: &str = "onnxruntime_qnn-2.3.0.dist-info/METADATA";
 
 enum Kind {
@@ -148,7 +148,7 @@ impl BuiltWheel {
         self.dir.path().join(&self.name)
     }
 
-    /// Replaces every occurrence of some bytes by as many others.
+    /// Replaces every occurrence of some bytes by the same number of others.
     fn patch(&self, from: &[u8], to: &[u8]) {
         let mut bytes = fs::read(self.path()).expect("readable");
         for place in 0..bytes.len() {

@@ -1,7 +1,7 @@
 //! Compares installed files with their manifest: what was replaced, truncated, removed or added since the install.
 //!
-//! This catches accidents, partial updates and swapped libraries. Anyone who can write to the folder can also write a
-//! matching manifest, so it is no defence against that.
+//! This catches accidents, partial updates and swapped libraries. Anyone who can write to the folder can also
+//! write a matching manifest, so it does not defend against that.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -62,7 +62,7 @@ pub fn changed_files(dir: &Path, manifest: &RuntimeManifest, depth: Depth) -> Ve
     changed
 }
 
-/// The same for a folder possibly without a manifest, such as an SDK's: then nothing is known about it.
+/// The same for a folder that may lack a manifest, such as an SDK's: then nothing is known about it.
 pub fn changed_in(dir: &Path, depth: Depth) -> Vec<ChangedFile> {
     RuntimeManifest::read(dir)
         .map_or_else(|| damaged(dir).into_iter().collect(), |manifest| changed_files(dir, &manifest, depth))
@@ -114,7 +114,8 @@ fn short(file: &ManifestFile) -> &str {
     file.sha256.get(..12).unwrap_or(&file.sha256)
 }
 
-/// Additional shared libraries. The folder comes first on the loader's path, so they would be loaded.
+/// Additional shared libraries. The folder comes first on the loader's path, so the loader would pick them
+/// up.
 fn added(dir: &Path, manifest: &RuntimeManifest) -> Vec<ChangedFile> {
     let known: BTreeSet<&str> = manifest.files.iter().map(|file| file.name.as_str()).collect();
     let mut names: Vec<String> = fs::read_dir(dir)

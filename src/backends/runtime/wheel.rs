@@ -15,15 +15,15 @@ use super::{ManifestFile, Package, RuntimeError};
 use crate::event::clean_text;
 use crate::files::hex;
 
-/// Far more entries than any wheel of this package has (35).
+/// Far above the number of entries in any wheel of this package (35).
 const MAX_ENTRIES: usize = 10_000;
-/// The largest library so far has 106 MB.
+/// The largest library so far is 106 MB.
 const MAX_FILE_BYTES: u64 = 1 << 30;
 /// The wheels unpack to a quarter of a gigabyte.
 const MAX_TOTAL_BYTES: u64 = 4 << 30;
-/// A wheel's description has some kilobytes.
+/// A wheel's description is a few kilobytes.
 const MAX_METADATA_BYTES: u64 = 1 << 20;
-/// One read, one write, one check of the stop flag.
+/// Bytes per read, per write, and per check of the stop flag.
 const CHUNK_BYTES: usize = 1 << 20;
 
 /// The parts of a wheel's file name that matter here.

@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 /// Default port of an adb server.
 pub const DEFAULT_PORT: u16 = 5037;
 
-/// Time limit for one answer. A `connect` to an address where nobody listens takes longest.
+/// Time limit for one answer. A `connect` to an address where nothing listens takes longest.
 const ANSWER_LIMIT: Duration = Duration::from_secs(15);
 
 /// Maximum plausible length of a device list.
@@ -20,7 +20,7 @@ const MAX_ANSWER_BYTES: usize = 1 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AdbServer {
     address: SocketAddrV4,
-    /// True if we may start it: it is on this machine, at a port that can be passed to adb.
+    /// True if we may start it: it is on this machine, at a port that adb can be given.
     startable: bool,
 }
 
@@ -144,7 +144,7 @@ impl AdbServer {
         }
     }
 
-    /// A text with its length in four hexadecimal digits before it.
+    /// A text preceded by its length as four hexadecimal digits.
     async fn text(&self, stream: &mut TcpStream) -> Result<String, DeviceError> {
         let gone = |error: std::io::Error| self.silent(&error.to_string());
         let mut length = [0; 4];
@@ -180,7 +180,7 @@ fn parse_device(line: &str) -> Option<Attached> {
         ["usb:", "product:", "model:", "device:", "transport_id:", "features:"].iter().any(|key| word.starts_with(key))
     };
     let words: Vec<&str> = rest.split_ascii_whitespace().collect();
-    // `device` is also a state: the pairs begin at the first word with a key and a value.
+    // `device` is also a state: the pairs begin at the first word that has a key and a value.
     let first_pair = words.iter().position(is_pair).unwrap_or(words.len());
     let model = words[first_pair..].iter().find_map(|word| word.strip_prefix("model:"));
     let state = words[..first_pair].join(" ");

@@ -22,7 +22,7 @@ use tokio::sync::{mpsc, oneshot};
 /// Connections not closed yet.
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 
-/// Counts a connection as long as its thread exists.
+/// Counts a connection for as long as its thread exists.
 struct Open;
 
 impl Open {
@@ -38,8 +38,8 @@ impl Drop for Open {
     }
 }
 
-/// Waits until dropped streams are closed and their last data is sent; for the end of the process, which kills the
-/// threads doing so.
+/// Waits until dropped streams are closed and their last data is sent; called at the end of the process,
+/// which kills the threads that do this.
 pub fn settle(limit: Duration) {
     let deadline = Instant::now() + limit;
     while OPEN.load(Ordering::Relaxed) > 0 && Instant::now() < deadline {

@@ -1,6 +1,7 @@
-//! What a device is and in which state: everything is read with one command, by reading files and asking Android's services.
+//! Identity and state of a device: everything is read with one command, by reading files and querying
+//! Android's services.
 //!
-//! All of it is read-only. What a device does not tell stays unknown.
+//! All of it is read-only. What a device does not report stays unknown.
 
 mod android;
 mod cpu;
@@ -55,7 +56,7 @@ const PARTS: [(&str, &str); 17] = [
     ("top", "top -b -n 1 -m 8 -o %CPU,ARGS || ps -eo pcpu,args"),
 ];
 
-/// dumpsys takes tens of milliseconds each on a phone; a loaded one may need seconds for all.
+/// Each dumpsys takes tens of milliseconds on a phone; on a loaded one, all of them may need seconds.
 const LIMIT: Duration = Duration::from_secs(30);
 
 impl Device {
@@ -110,7 +111,7 @@ impl Device {
         })
     }
 
-    /// What [`Device::describe`] adds to the identity that every session needs.
+    /// The part of [`Device::describe`]'s result that every session needs.
     pub fn identity(&self, facts: &DeviceFacts) -> crate::event::DeviceInfo {
         crate::event::DeviceInfo {
             id: facts.id.clone(),
@@ -153,7 +154,7 @@ fn soc_facts(properties: &Properties, soc0: &str) -> SocFacts {
     };
     let soc_id = value("soc_id").and_then(|id| id.parse().ok());
     let named = ["ro.soc.model", "ro.vendor.qti.soc_model"].iter().find_map(|key| properties.get(key));
-    // On boards `machine` is the part, on phones a code name that no table has.
+    // On boards `machine` is the part; on phones it is a code name that no table has.
     let machine = value("machine").filter(|name| soc_by_part(name).is_some());
     let entry: Option<&Soc> =
         named.and_then(soc_by_part).or_else(|| soc_id.and_then(soc_by_id)).or_else(|| machine.and_then(soc_by_part));
@@ -179,11 +180,11 @@ fn linux_name(os_release: &str) -> String {
     value("PRETTY_NAME").or_else(|| value("NAME")).unwrap_or_else(|| "Linux".to_owned())
 }
 
-/// Free bytes in the last line of `df -k`: the fourth number from the left edge of the figures.
+/// Free bytes from the last line of `df -k`: its last plain number.
 pub fn free_bytes(df: &str) -> Option<u64> {
     let line = df.lines().last()?;
     let numbers: Vec<u64> = line.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect();
-    // Blocks, used, available; a preceding name may also be a number, giving four.
+    // Blocks, used, available; the name before them may be a number too, which makes four.
     let available = numbers.len().checked_sub(1)?;
     if numbers.len() < 3 { None } else { numbers[available].checked_mul(1024) }
 }

@@ -13,7 +13,7 @@ pub fn user(id: &str) -> (Option<u32>, bool) {
     (uid, uid == Some(0))
 }
 
-/// Tries each form of `su`. A device without it is not asked twice.
+/// Tries each form of `su`. A device without `su` is not asked twice.
 pub async fn find(device: &Device) -> Result<Root, DeviceError> {
     let there = device.run("command -v su", "looking for su").await?;
     if there.status != 0 {

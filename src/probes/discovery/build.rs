@@ -1,4 +1,4 @@
-//! Builds counters from what was found.
+//! Builds counters from what discovery found.
 
 use super::Discovery;
 use super::script::{Failure, Found, SUSPENDS, TIMER_LIST, UPTIME, beside};
@@ -114,7 +114,7 @@ impl Builder<'_> {
                 let name = match &row.name {
                     Some(file) => match self.found.content(&beside(&path, file)) {
                         Ok(name) => clean_text(String::from_utf8_lossy(name).trim()),
-                        // A zone without a type could be anything: it belongs to no group.
+                        // A zone without a type could be anything, so it belongs to no group.
                         Err(_) => continue,
                     },
                     None => component(pattern, &path),
@@ -208,7 +208,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Whether the value of a path makes sense, and if so whether it needs root.
+    /// Whether the content of a path makes sense, and if so whether reading it needs root.
     fn try_path(&self, row: &Row, path: &str, keys: &[String]) -> Result<bool, Failure> {
         let asked = row.probe.as_deref().unwrap_or(path);
         let content = self.found.content(asked)?;
@@ -328,7 +328,7 @@ fn cpu_list(text: &[u8]) -> Vec<u32> {
     cpus
 }
 
-/// How long the device has slept: zero if it counts no sleep, else the difference of its two clocks.
+/// How long the device has slept: zero if it counts no suspends, else the difference of its two clocks.
 fn suspended_us(found: &Found) -> Option<u64> {
     if found.content(SUSPENDS).is_ok_and(|count| count.trim_ascii() == b"0") {
         return Some(0);
@@ -340,7 +340,7 @@ fn suspended_us(found: &Found) -> Option<u64> {
     let seconds: f64 = uptime.split_whitespace().next()?.parse().ok()?;
     let boot_us = std::time::Duration::try_from_secs_f64(seconds).ok()?.as_micros();
     let slept = boot_us.saturating_sub(u128::from(nanoseconds / 1000));
-    // If reading one after the other explains the difference, it has not slept at all.
+    // If the time between the two reads explains the difference, it has not slept at all.
     u64::try_from(slept).ok().map(|us| if us < 100_000 { 0 } else { us })
 }
 

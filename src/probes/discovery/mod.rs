@@ -9,12 +9,12 @@ mod script;
 use super::counter::{Counter, Unreadable};
 use crate::devices::{Device, DeviceError, Root};
 
-/// What is there, in the catalogue's order.
+/// The counters that exist, in the catalogue's order.
 #[derive(Debug, Clone, Default)]
 pub struct Discovery {
-    /// What can be sampled.
+    /// The ones that can be sampled.
     pub readable: Vec<Counter>,
-    /// What cannot, and why.
+    /// The ones that cannot, and why.
     pub unreadable: Vec<Unreadable>,
     /// How long the device has slept since boot, microseconds, if reported (see [`super::HostClock::from_steady_us`]).
     pub suspended_us: Option<u64>,
@@ -26,8 +26,8 @@ impl Discovery {
         self.readable.iter().filter(|counter| counter.chosen).cloned().collect()
     }
 
-    /// The counters whose id, group or instance `patterns` name (globs, such as `thermal.*`); what matches nothing is given
-    /// back with them.
+    /// The counters whose id, group or instance `patterns` name (globs, such as `thermal.*`); patterns that
+    /// match nothing are returned as well.
     pub fn select(&self, patterns: &[String]) -> (Vec<Counter>, Vec<String>) {
         let hit = |pattern: &String, counter: &Counter| {
             super::catalogue::matches(pattern, &counter.id) || counter.id.starts_with(&format!("{pattern}."))
@@ -43,10 +43,10 @@ impl Discovery {
     }
 }
 
-/// Finds out what can be read on `device`; `custom` are the user's own counters, see [`super::load_custom`].
+/// Determines what can be read on `device`; `custom` are the user's own counters, see [`super::load_custom`].
 ///
 /// # Errors
-/// If the device cannot be reached. Unreadable files are not an error.
+/// The device cannot be reached. Unreadable files are not an error.
 pub async fn discover(device: &Device, root: Root, custom: &[Counter]) -> Result<Discovery, DeviceError> {
     let requests = script::requests(custom);
     let mut found = script::run(device, Root::None, &requests).await?;

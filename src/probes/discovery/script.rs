@@ -142,14 +142,14 @@ impl Requests {
     }
 }
 
-/// Why a path was unreadable, with the message.
+/// Why a path could not be read, with the message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     pub reason: Gap,
     pub detail: String,
 }
 
-/// What was found.
+/// What the script found.
 #[derive(Debug, Default)]
 pub struct Found {
     /// Contents by path, and whether only root could read it.
@@ -158,7 +158,7 @@ pub struct Found {
     paths: BTreeMap<String, Vec<String>>,
     /// Text of the services.
     pub services: BTreeMap<String, Vec<u8>>,
-    /// Bytes of a page of memory.
+    /// Size of a memory page, bytes.
     pub page_bytes: Option<f64>,
 }
 
@@ -187,7 +187,7 @@ impl Found {
         self.files.values().any(|(content, _)| matches!(content, Err(failure) if failure.reason == Gap::Refused))
     }
 
-    /// Adds what root sees.
+    /// Adds what root can see.
     pub fn add_from_root(&mut self, root: Found) {
         for (path, (content, _)) in root.files {
             if content.is_ok() && !matches!(self.files.get(&path), Some((Ok(_), _))) {
@@ -276,7 +276,7 @@ pub async fn run(device: &Device, root: Root, requests: &Requests) -> Result<Fou
     }
 }
 
-/// The inner error is a hang, with the path being read.
+/// Tries once. The inner error is a hang, with the path that was being read.
 async fn attempt(
     device: &Device,
     root: Root,
@@ -298,7 +298,7 @@ async fn attempt(
         if line.last() == Some(&b'\r') {
             line.pop();
         }
-        // The marker lacks its line end here, which it needs to count as complete.
+        // The marker has lost its line end here, but needs one to count as complete.
         let mut whole = line.clone();
         whole.push(b'\n');
         if marker.status(&whole).is_some() {

@@ -3,7 +3,7 @@
 use crate::event::Gap;
 use crate::probes::clock::Stamp;
 
-/// Divides the fields.
+/// Separates fields.
 const FIELD: u8 = 0x1f;
 
 /// A line of the loop.
@@ -17,9 +17,10 @@ pub enum Line<'a> {
     Pong { token: u64, stamp: Stamp },
     /// CPU time of the shell and its finished processes so far, nanoseconds.
     Cost { cpu_ns: Option<u64> },
-    /// A source is about to be read: for timing, on the second stream, or in a loop searching for a hanging file.
+    /// A source is about to be read: during timing, on the second stream, or while a loop searches for a
+    /// hanging file.
     Timing { source: usize },
-    /// It has been read: wall clock in microseconds, and the uptime before.
+    /// It has been read: the wall clock, microseconds, and the uptime from before.
     Timed { source: usize, us: Option<u64>, uptime_us: u64 },
     /// The uptime after it was read.
     TimedUptime { source: usize, uptime_us: u64 },

@@ -6,7 +6,7 @@ use crate::devices::{Device, DeviceError, Root, ShellStream, as_root};
 use crate::event::Gap;
 use std::time::Duration;
 
-/// Time the shell gets to end by itself before it is cut off.
+/// Time the shell gets to end by itself before it is killed.
 const END_LIMIT: Duration = Duration::from_secs(2);
 /// Time limit for killing a shell.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
@@ -93,11 +93,11 @@ impl Link {
         }
     }
 
-    /// Ends a loop that hangs in a file, since it does not notice that its stream is closed.
+    /// Ends a loop that hangs on a file, since it does not notice that its stream has been closed.
     pub async fn kill(self) {
         let Some(pid) = self.pid else { return };
         let script = as_root(self.root, &format!("kill -9 {pid} 2>/dev/null"));
-        // Nothing can be done from here about a device that does not answer at all.
+        // Nothing can be done from here about a device that does not respond at all.
         let _ = self.device.run_within(&script, "ending a shell that hangs", KILL_LIMIT).await;
     }
 }

@@ -1,6 +1,6 @@
-# The sampler's loop on the device. Commands come as lines on standard input and are evaluated; lines go out, fields divided
-# by US (0x1f), lines of tables by RS (0x1e). A tick starts no process where the shell can wait on its input. Arithmetic stays
-# below 2^31, which is all that mksh has.
+# The sampler's loop on the device. It evaluates commands, which arrive as lines on standard input, and prints
+# lines whose fields are separated by US (0x1f), and lines of tables within them by RS (0x1e). A tick starts
+# no process if the shell can wait on its input. Arithmetic stays below 2^31, which is all that mksh can do.
 LC_ALL=C
 exec 2>/dev/null
 S=$(printf '\037')
@@ -11,13 +11,13 @@ if [ -n "$KSH_VERSION" ];then P='print -r --';else P='printf %s\n';fi
 N=
 (read -n 5 x </dev/null)
 [ $? = 1 ]&&N='-n 512'
-# Only mksh is quicker with a limit where there is one line alone.
+# With a limit, only mksh is faster at reading a single line.
 V=
 [ -n "$KSH_VERSION" ]&&V=$N
 T=n
 (read -t 1 x </dev/null)
 [ $? = 1 ]&&T=y
-# now: microseconds modulo 10^9 behind a leading 1, so that no number begins with 0.
+# now: microseconds modulo 10^9 after a leading 1, so that no number begins with 0.
 if [ -n "$EPOCHREALTIME" ];then
 now(){
 a=${EPOCHREALTIME#???????}
@@ -31,8 +31,8 @@ a=${a#"${a%?????}"}
 n=1${a}0000
 }
 fi
-# c INDEX PATH: puts the changed content v on the line, or why there is none. mksh reads over the end of the line when it reads
-# with a limit.
+# c INDEX PATH: puts the changed content v on the line, or why there is none. With a limit, mksh reads past
+# the end of the line.
 c(){
 v=${v%%"$Z"*}
 case $v in
@@ -43,8 +43,9 @@ G="$G $1";;
 *)if [ ${#v} -gt 60000 ];then L="$L$S$1!l";else L="$L$S$1=$v";fi;;
 esac
 }
-# g PREFIX PATH: reads the first lines of a file, which begin with PREFIX, into v. Shells read lines byte by byte, so mksh gets
-# all at once, as an array, and next time (q) only a few bytes more than these lines had.
+# g PREFIX PATH: reads the first lines of a file, those that begin with PREFIX, into v. Shells read lines byte
+# by byte, so mksh reads everything at once, as an array, and next time (q) only a few bytes more than these
+# lines had.
 O=16384
 q=$O
 if [ -n "$V" ];then
@@ -76,15 +77,15 @@ v=
 while read -r a||[ -n "$a" ];do case $a in "$1"*)v=$v$R$a;;*)break;;esac;done <"$2"
 }
 fi
-# E: carries out the command c, behind what a read before it took of it (H): shells read byte by byte, and a busy device's time
-# runs out in the middle of a line.
+# E: executes the command c, after the part of it that an earlier read took (H): shells read byte by byte, and
+# on a busy device the time limit may expire in the middle of a line.
 H=
 E(){
 c=$H$c
 H=
 eval "$c"
 }
-# D STATUS: after a failed read of c: a time-out, or the end of the input, which ends the loop.
+# D STATUS: handles a failed read of c: a timeout, or the end of the input, which ends the loop.
 D(){
 [ $1 -gt 128 ]&&{
 [ "$c" = '~' ]||H=$H$c
@@ -93,13 +94,13 @@ return
 [ "$c" = '~' ]&&return
 exit 0
 }
-# Q TOKEN: what time is it?
+# Q TOKEN: answers a time query.
 Q(){
 e=$EPOCHREALTIME
 read $V -r u x </proc/uptime
 $P "Q$S$1$S$e$S$u"
 }
-# U: the processor time of this shell and of its children, once a second; gaps are told anew.
+# U: reports the CPU time of this shell and of its children, once a second, and has gaps reported again.
 U(){
 v=
 a=
@@ -109,12 +110,12 @@ $P "U$S$i$S$v$S${a%%"$Z"*}"
 for b in $G;do eval "o$b='~~'";done
 G=
 }
-# M: takes commands until go.
+# M: executes commands until go.
 M(){
 while read -r c;do case $c in go)return;;*)eval "$c";;esac;done
 exit 0
 }
-# B: looks for a command without waiting.
+# B: checks for a command without waiting.
 B(){
 [ $y = 0 ]&&[ $T = y ]&&{
 c='~'
@@ -122,12 +123,12 @@ if read -t 0.001 -r c;then E;else D $?;fi
 }
 y=0
 }
-# W: waits for the next tick (p microseconds after the one before, m) and for commands.
+# W: waits for the next tick (p microseconds after the previous one, m) and for commands.
 W(){
 now
 m=$((m+p))
 w=$((m-n))
-# This is how it mostly is, and where the shells wait for as long as they are told.
+# The usual case, for shells that wait exactly as long as requested.
 case $V$BASH_VERSION$(((w>=200)+(w<=p)+(p<=1000000)+(m<2000000000))) in ?*4)
 w=$((999999+w))
 y=1
@@ -161,7 +162,7 @@ else sleep $z.${w#1}||sleep 1;fi
 now
 done
 }
-# X: the loop: f every tick, t when the tenth of a second changes, s when the second does.
+# X: the loop: runs f every tick, t when the tenth of a second changes, s when the second does.
 X(){
 now
 m=$n
@@ -186,7 +187,7 @@ $P "T$S$i$S$e$S$u$S$g$L"
 [ $p = 0 ]||W
 done
 }
-# Y: the loop of slow files; f prints a line for each, and every h rounds s for each service.
+# Y: the loop for slow files: f prints a line for each, and every h rounds s prints one for each service.
 Y(){
 now
 m=$n
@@ -213,7 +214,7 @@ d=
 m=0
 $P "H$S$T$S$EPOCHREALTIME$S$$"
 M
-# A shell that cannot wait on its input has a second one do it.
+# A shell that cannot wait on its input has a second shell do it.
 [ $T = n ]&&{
 exec 3<&0
 (

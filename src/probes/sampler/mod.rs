@@ -33,7 +33,7 @@ pub(crate) fn read_line(line: &[u8]) {
 pub enum Rate {
     /// Times per second; clamped to 0.1 to 2000.
     Hertz(f64),
-    /// As fast as it goes.
+    /// As often as possible.
     Max,
 }
 
@@ -59,13 +59,13 @@ impl Rate {
 /// How to sample.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
-    /// How often.
+    /// How often to read the counters.
     pub rate: Rate,
     /// The process whose counters to read, if already running.
     pub pid: Option<u32>,
     /// How long the device has slept since boot, see [`super::Discovery::suspended_us`].
     pub suspended_us: Option<u64>,
-    /// Resumes after a lost link or silence, as soon as the device answers again.
+    /// Whether to resume after a lost link or silence, as soon as the device answers again.
     pub persists: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Schedules reading: every file once, however many counters need it, and slow files separately.
+//! Schedules the reading: every file once, however many counters need it, and slow files separately.
 
 use crate::probes::catalogue::Cadence;
 use crate::probes::counter::{Counter, FileRead, How};
@@ -6,14 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Files that take longer than this may be moved to their own stream, microseconds.
 const SLOW_FROM_US: u64 = 2_000;
-/// Maximum share of the period for a tick's files, in per cent.
+/// Maximum share of the period that a tick's files may take, per cent.
 const SHARE: u64 = 50;
 /// Minimum time between rounds of the slow stream, microseconds.
 const SLOW_PERIOD_US: u64 = 2_000_000;
 /// Minimum time between queries of services, microseconds: each starts a process, and the values change slowly.
 const SERVICE_PERIOD_US: u64 = 5_000_000;
 
-/// The files needed by the counters.
+/// The files that the counters need.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
     files: Vec<FileRead>,
@@ -123,7 +123,7 @@ impl Split {
             }
         }
         split.slow.extend(&split.moved);
-        // At most half of the time is spent on slow files.
+        // At most half of the time goes to slow files.
         let round: u64 = split.slow.iter().map(|index| cost(*index)).sum();
         let has_files = split.slow.iter().any(|index| sources.is_file(*index));
         let period = if has_files { SLOW_PERIOD_US } else { SERVICE_PERIOD_US };

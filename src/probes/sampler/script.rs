@@ -8,9 +8,9 @@ use std::fmt::Write as _;
 
 const LOOP: &str = include_str!("loop.sh");
 
-/// Lines read of a table.
+/// Maximum number of lines read from a table.
 const TABLE_LINES: u32 = 64;
-/// Files read of a glob.
+/// Maximum number of files read for a glob.
 const GLOB_FILES: u32 = 4096;
 
 /// The whole script. Where `sh` cannot wait on its input (dash), a better shell takes over if there is one.
@@ -32,7 +32,7 @@ fn word(path: &str) -> String {
 /// Reads source `index` into `v` unchecked.
 fn read(file: &FileRead) -> String {
     let path = word(&file.path);
-    // Without a limit: mksh does not stop at the end of the line when it reads with one.
+    // Without a limit: with one, mksh does not stop at the end of the line.
     let each = |body: &str| format!("v=;n=0;while read -r a||[ -n \"$a\" ];do {body};done <{path};");
     match &file.how {
         How::Line => format!("v=;read $N -r v <{path};"),
@@ -60,7 +60,7 @@ fn sample(index: usize, file: &FileRead) -> String {
         _ => word(&file.path),
     };
     let read = read(file);
-    // Digits only is by far the most common case, and needs no function.
+    // All digits is by far the most common case, and needs no function.
     format!(
         "{read}case $v in \"$o{index}\");;''|*[!0-9]*)o{index}=$v;c {index} {path};;*)o{index}=$v;L=$L${{S}}{index}=$v;;esac;"
     )
@@ -75,7 +75,7 @@ fn forget(sources: &Sources) -> String {
     text
 }
 
-/// Commands that time every source that is a file and does not hang, then the line with `token`.
+/// Commands that time every source that is a file and does not hang, followed by the line with `token`.
 pub fn timing(sources: &Sources, hanging: &BTreeSet<usize>, token: u64) -> String {
     let mut text = String::new();
     for (index, file) in sources.timed().filter(|(index, _)| !hanging.contains(index)) {
@@ -95,8 +95,8 @@ fn mark(index: usize) -> String {
     format!("$P \"k${{S}}{index}\";")
 }
 
-/// Commands that make the loop read what `split` says. With `marked` it names every source before it reads it, so that one
-/// that hangs is known.
+/// Commands that make the loop read what `split` says. With `marked`, it names every source before reading
+/// it, so that one that hangs is identified.
 pub fn groups(sources: &Sources, split: &Split, period_us: u64, marked: bool) -> String {
     let one = |index: usize| {
         let sample = sample(index, sources.files().get(index)?);

@@ -7,7 +7,7 @@ use crate::probes::counter::{Counter, PID};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Longest content kept; no counter has more.
+/// Longest content kept; no counter's is longer.
 const MAX_CONTENT_BYTES: usize = 1 << 20;
 
 /// Numbers of sets; 0 is the host's own.
@@ -51,7 +51,7 @@ pub struct Reading {
 }
 
 impl State {
-    /// Nothing read yet.
+    /// A state in which nothing has been read yet.
     pub fn new(device: &str, counters: Vec<Counter>) -> Self {
         let sources = Sources::new(&counters);
         let files = sources.files().len();
@@ -69,7 +69,7 @@ impl State {
         }
     }
 
-    /// Later counters keep the time axis.
+    /// Continues the time axis of the previous counters.
     pub fn follow(&mut self, before: &Self) {
         self.last_t_us = before.last_t_us;
     }
@@ -89,7 +89,8 @@ impl State {
         let last_t_us = self.last_t_us;
         let periods = [period_us, period_us.max(100_000), period_us.max(1_000_000)];
         for (index, counter) in self.counters.iter_mut().enumerate() {
-            // The time between two readings may change, making a difference across it invalid.
+            // The time between two readings may change, which would make a difference across the change
+            // invalid.
             counter.parser.forget();
             let Some(first) = self.sources.of_counter(index).first().copied() else { continue };
             let new = |period_us| Set {
@@ -193,7 +194,7 @@ impl State {
         Some(reading)
     }
 
-    /// The slow stream is gone: its counters no longer have values.
+    /// The slow stream has ended: its counters no longer have values.
     pub fn lose_slow(&self) -> Vec<CounterGap> {
         let gap = |set: u32, place: usize| CounterGap {
             set,
@@ -206,7 +207,7 @@ impl State {
     }
 
     fn read(&mut self, set: &mut Set, device_us: u64, t_us: u64) -> Reading {
-        // A better estimate of the clock may lie a little before the last one: time does not go back.
+        // A better estimate of the clock may be slightly before the last one: time must not go backwards.
         let t_us = t_us.max(set.last_t_us);
         set.last_t_us = t_us;
         self.last_t_us = self.last_t_us.max(t_us);

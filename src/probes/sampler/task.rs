@@ -23,7 +23,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-/// Maximum silence of a loop that ticks more often.
+/// Maximum silence of a loop that is supposed to tick more often than that.
 const SILENCE_LIMIT: Duration = Duration::from_secs(3);
 /// How often the device's clock is compared with the host's.
 const ALIGN_PERIOD: Duration = Duration::from_secs(10);
@@ -51,7 +51,8 @@ enum End {
     Failed(String),
 }
 
-/// Whether the loop announces what it reads, because it fell silent for an unknown reason; and what it is reading.
+/// Whether the loop announces what it reads, because it fell silent for an unknown reason; and what it is
+/// reading.
 #[derive(Debug, Clone, Copy)]
 enum Marks {
     Off,
@@ -193,7 +194,7 @@ impl Task {
                 return End::Silent;
             }
             Err(end) => return end,
-            // The timing is for the previous choice of files.
+            // The timing was for the previous choice of files.
             Ok(()) if is_other_choice => return End::Changed,
             Ok(()) => {}
         }
@@ -208,7 +209,7 @@ impl Task {
                 };
                 tokio::join!(main.end(), end_slow);
             }
-            // A shell hanging in a file does not notice that the receiver is gone.
+            // A shell that hangs on a file does not notice that the receiver is gone.
             End::Silent => drop(tokio::spawn(main.kill())),
             _ => {}
         }
@@ -306,7 +307,7 @@ impl Task {
                 },
                 incoming = of_slow => match incoming {
                     Some(Ok(incoming)) => self.take_slow(incoming).await,
-                    // Without it the main loop continues.
+                    // Without the second stream, the main loop continues.
                     Some(Err(_)) | None => self.lose_slow(slow).await,
                 },
                 () = until(slow_due) => match self.restart_slow(main, slow).await {
@@ -315,7 +316,7 @@ impl Task {
                 },
                 command = commands.recv() => match command {
                     None | Some(Command::Stop) => return End::Stopped,
-                    // Neither gets an answer: they do not show that the loop is running.
+                    // Neither gets an answer, so they do not show whether the loop is running.
                     Some(command @ (Command::Watch(_) | Command::Retry)) => {
                         if let Err(end) = self.obey(main, slow, command).await {
                             return end;
@@ -454,7 +455,7 @@ async fn until_stop(commands: &mut mpsc::UnboundedReceiver<Command>, early: &mut
     }
 }
 
-/// Until a given time; forever without one.
+/// Waits until a given time, or forever without one.
 async fn until(moment: Option<Instant>) {
     match moment {
         Some(moment) => tokio::time::sleep_until(moment).await,

@@ -1,8 +1,9 @@
-//! A debuggable Android app: how it is started, and with what. Everything inside it is done as its user, through
-//! `run-as`.
+//! A debuggable Android app: how it is started, and with what. Everything inside its folder is done as its
+//! user, through `run-as`.
 //!
-//! Based on documentation: no phone was available. A debuggable app is started through the program named by its
-//! property `wrap.PACKAGE`, here a script that sets the tap's variables and then executes its arguments.
+//! Based on documentation, because no phone was available. A debuggable app is started through the program
+//! named by its property `wrap.PACKAGE`, here a script that sets the tap's variables and then executes its
+//! arguments.
 
 use super::DeviceTapError;
 use super::script::{STDERR, STDOUT, SWAPPED, TOLD, TapPlace, copies};
@@ -19,7 +20,7 @@ const LIMIT: Duration = Duration::from_mins(1);
 /// The wrapper script of the app, in the run's folder.
 const WRAP: &str = "wrap";
 
-/// What a device says of a package.
+/// What a device reports about a package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct App {
     /// Its name.
@@ -30,7 +31,7 @@ pub struct App {
     pub libraries: Vec<String>,
 }
 
-/// Valid Android package names.
+/// Whether this is a valid Android package name.
 pub fn is_package(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
     name.contains('.') && name.chars().all(plain) && name.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -56,7 +57,7 @@ impl App {
         }
     }
 
-    /// Where its run is.
+    /// Where its run takes place.
     pub fn place(&self) -> TapPlace {
         TapPlace { folder: format!("{}/qnnscope", self.home), app: Some(self.package.clone()) }
     }
@@ -134,7 +135,7 @@ impl App {
         format!("am force-stop {}", self.package)
     }
 
-    /// Cleans up its folder, if the device is reachable.
+    /// Cleans up the app's folder, if the device is reachable.
     pub async fn remove(&self, device: &Device) {
         let place = self.place();
         let script = format!("{}\n{}", self.take_back(), place.as_owner(&format!("rm -rf {}", quote(&place.folder))));
@@ -142,7 +143,7 @@ impl App {
     }
 }
 
-/// Older and newer messages of `run-as`.
+/// Recognises the messages of older and newer versions of `run-as`.
 fn refusal(text: &str, package: String, device: String) -> DeviceTapError {
     let message = clean_text(text.lines().next().unwrap_or("it printed nothing").trim());
     if text.contains("not debuggable") {

@@ -10,10 +10,10 @@ use std::time::Duration;
 const LIMIT: Duration = Duration::from_secs(20);
 /// Maximum number of files listed; a program with more simultaneous processes is only partly reported.
 const MOST_FILES: usize = 4096;
-/// Lines of an answer at most.
+/// Maximum number of lines in an answer.
 const MOST_LINES: usize = 4 * MOST_FILES;
 
-/// What there is at one moment.
+/// The state at one moment.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Listing {
     /// The program's process id, once it runs.
@@ -22,9 +22,9 @@ pub struct Listing {
     pub is_alive: bool,
     /// Sizes of files by their names.
     pub files: BTreeMap<String, u64>,
-    /// Processes that were asked about.
+    /// Processes that the query asked about.
     pub asked: BTreeSet<u32>,
-    /// Those that exist, with their memory if readable.
+    /// Those of them that exist, with their memory if readable.
     pub processes: BTreeMap<u32, Option<ProcessMemory>>,
 }
 
@@ -63,10 +63,10 @@ impl Listing {
     }
 }
 
-/// Everything that is made of what a device answers of a program there: for fuzzing.
+/// Does everything that is done with a device's answers about a program: for fuzzing.
 ///
 /// # Panics
-/// A name in it could be special to a shell.
+/// If a name in the answer could be special to a shell.
 pub fn replay_listing(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let lines: Vec<String> = text.lines().map(ToOwned::to_owned).collect();
@@ -78,7 +78,7 @@ pub fn replay_listing(bytes: &[u8]) {
     assert!(ended.status.is_none() || ended.signal.is_none());
 }
 
-/// The shell that answers.
+/// The shell that answers queries.
 #[derive(Debug)]
 pub struct Follower<'a> {
     device: &'a Device,
@@ -87,12 +87,12 @@ pub struct Follower<'a> {
 }
 
 impl<'a> Follower<'a> {
-    /// Opens its shell with the first query.
+    /// A follower that opens its shell with the first query.
     pub fn new(device: &'a Device, place: &'a TapPlace) -> Self {
         Self { device, place, stream: None }
     }
 
-    /// After a lost link: the next query opens a new shell.
+    /// Called after a lost link: the next query opens a new shell.
     pub fn restart(&mut self) {
         self.stream = None;
     }
@@ -114,18 +114,19 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Requests these parts of files: name, offset, bytes. Their bytes follow in that order, through [`Self::part`].
+    /// Requests these parts of files: name, offset, bytes. Their contents follow in that order, through
+    /// [`Self::part`].
     pub fn want(&mut self, parts: &[(String, u64, u64)]) {
         let lines: String = parts.iter().map(|(name, offset, count)| script::get(name, *offset, *count)).collect();
         self.ask(&lines);
     }
 
-    /// This many bytes of a requested part.
+    /// The next `bytes` bytes of the requested parts.
     pub async fn part(&mut self, bytes: usize) -> Result<Vec<u8>, DeviceError> {
         self.answer(async |stream| stream.next_bytes(bytes).await).await
     }
 
-    /// Has files removed.
+    /// Requests that files be removed.
     pub fn remove<'n>(&mut self, names: impl IntoIterator<Item = &'n str>) {
         self.ask(&script::remove(names));
     }

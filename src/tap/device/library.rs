@@ -8,10 +8,10 @@ use crate::facts::{is_glibc, read_elf};
 use crate::tap::library::{FILE, VARIABLE, find};
 use std::path::{Path, PathBuf};
 
-/// Where the library is looked for.
+/// Where to look for the library.
 #[derive(Debug, Clone, Default)]
 pub struct LibrarySearch {
-    /// The one that the user named.
+    /// The library named by the user.
     pub named: Option<PathBuf>,
     /// The runner named by the user: a library built for the same device may be beside it.
     pub runner: Option<PathBuf>,
@@ -19,7 +19,7 @@ pub struct LibrarySearch {
     pub data_dir: Option<PathBuf>,
 }
 
-/// What a library is.
+/// What a library is built for.
 #[derive(PartialEq, Eq)]
 struct Kind {
     machine: String,
@@ -51,8 +51,8 @@ impl Kind {
     }
 }
 
-/// Finds the library for a program: the one that is named, one beside the runner that is named, one of the data folder, or, where
-/// the program is one for this machine, this machine's.
+/// Finds the library for a program: the named one, one beside the named runner, one in the data folder, or
+/// this machine's, if it fits.
 pub fn locate(search: &LibrarySearch, found: &Found) -> Result<PathBuf, DeviceTapError> {
     let needed = Kind { machine: found.machine.clone(), libc: found.libc };
     let program = clean_text(&found.path);
@@ -74,7 +74,7 @@ pub fn locate(search: &LibrarySearch, found: &Found) -> Result<PathBuf, DeviceTa
     let system = if found.libc == Libc::Bionic { "linux-android" } else { "unknown-linux-gnu" };
     let kept = search.data_dir.as_ref().map(|dir| dir.join("runners").join(format!("{}-{system}", found.machine)));
     places.extend(kept.map(|folder| folder.join(FILE)));
-    // This machine's own is the last to fit.
+    // This machine's own is the last resort.
     places.extend(find(None).ok());
     for path in places {
         let shown = clean_text(&path.to_string_lossy());

@@ -1,4 +1,4 @@
-//! Examines a program on a device: its processor and C library, and what keeps a tap out of it.
+//! Examines a program on a device: its processor and C library, and what keeps the tap out of it.
 
 use super::DeviceTapError;
 use crate::backends::on_device::names::machine;
@@ -7,9 +7,9 @@ use crate::event::{DeviceFacts, clean_text};
 use crate::facts::machine_name;
 use crate::facts::{ElfFacts, loader_in, parse_header};
 
-/// Bytes read of a file: its headers, the name of its loader, a script's first line.
+/// Bytes read from the start of a file: its headers, the name of its loader, a script's first line.
 const HEAD: usize = 64 << 10;
-/// Scripts that are run by scripts.
+/// Maximum depth of scripts that are run by scripts.
 const MOST_SCRIPTS: usize = 4;
 const NO_FILE: i32 = 44;
 const NO_PROGRAM: i32 = 45;
@@ -36,11 +36,11 @@ pub struct Found {
     pub machine: String,
     /// Its C library.
     pub libc: Libc,
-    /// Why nothing can be loaded into it, as a continuation of the file's name.
+    /// Why nothing can be loaded into it, worded to follow the file's name.
     pub barrier: Option<String>,
 }
 
-/// Examines the program of this name, found like a shell in `base` would.
+/// Examines the program with this name, looked up as a shell in `base` would.
 pub async fn look(device: &Device, facts: &DeviceFacts, base: &str, program: &str) -> Result<Found, DeviceTapError> {
     let first = read(device, base, program).await?;
     let (path, mut read_file) = (first.path.clone(), first);
@@ -48,7 +48,7 @@ pub async fn look(device: &Device, facts: &DeviceFacts, base: &str, program: &st
         let Some(next) = interpreter(&read_file.head) else { break };
         match read(device, base, &next).await {
             Ok(next) => read_file = next,
-            // What cannot be examined is left to the device.
+            // A file that cannot be examined is left to the device.
             Err(DeviceTapError::NoProgram { .. } | DeviceTapError::NotExecutable { .. }) => break,
             Err(error) => return Err(error),
         }
@@ -56,10 +56,10 @@ pub async fn look(device: &Device, facts: &DeviceFacts, base: &str, program: &st
     Ok(judged(path, &read_file, &facts.os, &facts.abi))
 }
 
-/// A file as it was read.
+/// A file's start and rights, as read.
 struct ReadFile {
     path: String,
-    /// Mode, owner, group; of the file.
+    /// Mode, owner and group of the file.
     rights: Option<[u32; 3]>,
     /// User and group of the shell.
     shell: Option<[u32; 2]>,
@@ -106,7 +106,7 @@ fn interpreter(head: &[u8]) -> Option<String> {
     let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let mut word = words.next()?;
     if word.ends_with(b"/env") {
-        // Options of env, and variables it sets.
+        // Skips options of env, and variables it sets.
         word = words.find(|word| !word.starts_with(b"-") && !word.contains(&b'='))?;
     }
     Some(String::from_utf8_lossy(word).into_owned())
@@ -181,7 +181,7 @@ mod tests {
         assert!(barrier.contains("another user's"), "{barrier}");
         file.shell = Some([0, 0]);
         assert_eq!(of_phone("", &file).barrier, None, "the shell is that user");
-        // Nothing can be read: it is what the device is.
+        // Nothing can be read, so the program is assumed to be of the device's own kind.
         file.head = Vec::new();
         let found = of_phone("", &file);
         assert_eq!((found.machine.as_str(), found.libc, found.barrier), ("aarch64", Libc::Bionic, None));

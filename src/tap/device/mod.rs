@@ -1,8 +1,8 @@
 //! A program on a device with the tap in it.
 //!
-//! The tap writes a file per process there, and the program's own outputs go to files, too: all are followed from here with
-//! offsets, so that a link that is lost in the middle takes nothing with it. The program is no child of the connection: it runs
-//! on until the device is back.
+//! The tap writes a file per process on the device, and the program's own output goes to files too. All of
+//! them are read from here by offset, so that nothing is lost if the link breaks. The program is not a child
+//! of the connection: it keeps running until the device is back.
 
 mod app;
 mod error;

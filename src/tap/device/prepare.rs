@@ -1,4 +1,4 @@
-//! Prepares a tapped program on a device: examines it, provides the tap, folders, variables.
+//! Prepares a tapped program on a device: examines it, and provides the tap, folders and variables.
 
 use super::DeviceTapError;
 use super::app::App;
@@ -24,10 +24,10 @@ use std::sync::Arc;
 /// Backends the tap can replace.
 const BACKENDS: [&str; 3] = ["libQnnHtp.so", "libQnnCpu.so", "libQnnGpu.so"];
 
-/// What apps are processes of.
+/// The program whose processes apps are.
 const APP_PROCESS: &str = "/system/bin/app_process64";
 
-/// What is tapped, and how.
+/// What to tap, and how.
 #[derive(Debug, Clone, Default)]
 pub struct DeviceTapOptions {
     /// The program and its arguments.
@@ -38,11 +38,11 @@ pub struct DeviceTapOptions {
     pub swap: Option<String>,
     /// Variables of the program.
     pub env: Vec<(String, String)>,
-    /// What the tap is told.
+    /// Settings for the tap.
     pub variables: Variables,
-    /// Where to search for the tap's library.
+    /// Where to look for the tap's library.
     pub library: LibrarySearch,
-    /// A file for the program's standard input, which is empty without one.
+    /// A file for the program's standard input, which is empty otherwise.
     pub input: Option<PathBuf>,
     /// Device counters to sample meanwhile.
     pub counters: CounterOptions,
@@ -56,7 +56,7 @@ pub struct DeviceTap {
     pub(super) found: Found,
     pub(super) app: Option<App>,
     pub(super) place: TapPlace,
-    /// Starts it, once.
+    /// The script that starts it, once.
     pub(super) start: String,
     /// The tap is loaded only when the program opens a backend.
     pub(super) is_swapped: bool,
@@ -142,7 +142,7 @@ impl DeviceTap {
     }
 }
 
-/// Retries an operation until the link holds.
+/// Retries an operation until it completes without losing the link.
 async fn persisting<T>(
     link: Link<'_>,
     attempt: impl AsyncFn() -> Result<T, DeviceTapError>,
@@ -168,7 +168,8 @@ async fn note(source: &Source, level: LogLevel, text: &str) {
     source.send(None, Event::Log(LogLine::new(level, LogSource::Qnnscope, text))).await;
 }
 
-/// Folders that may have the program's backends: programs on Android commonly have them beside them, or say where they are.
+/// Folders that may contain the program's backends: on Android, programs usually keep them in their own
+/// folder, or name a folder in `LD_LIBRARY_PATH`.
 fn guesses(found: &Found, options: &DeviceTapOptions) -> Vec<String> {
     let beside = found.path.rsplit_once('/').map(|(folder, _)| folder.to_owned());
     let variable = options.env.iter().find(|(name, _)| name == "LD_LIBRARY_PATH");
@@ -176,8 +177,8 @@ fn guesses(found: &Found, options: &DeviceTapOptions) -> Vec<String> {
     said.chain(beside).filter(|folder| !folder.is_empty()).collect()
 }
 
-/// The folder with the real backends and those that are in it, where the tap is to stand in their place: where the user says so, and
-/// where it gets in no other way.
+/// The folder with the real backends, and which of them it has, if the tap is to take their place: where the
+/// user asks for it, and where the tap cannot get in any other way.
 async fn real_folder(
     device: &Device,
     named: Option<&str>,
@@ -206,14 +207,14 @@ async fn real_folder(
     })
 }
 
-/// Makes the folders that the tap needs: one to write to, and one with it under the names of backends. These are copies: a loader
-/// takes two links for one library.
+/// Creates the folders the tap needs: one to write to, and one that contains the tap under the names of the
+/// backends. These are copies, because a loader treats two links as one library.
 async fn furnish(device: &Device, place: &TapPlace, backends: &[String]) -> Result<(), DeviceError> {
     let script = place.inside(&format!("mkdir -p {TOLD} {SWAPPED}{}", copies(backends)));
     device.run_ok(&script, "making the tap's folders").await.map(drop)
 }
 
-/// The variables that get the tap into the program and tell it what it needs to know. What the user sets stands behind.
+/// The variables that get the tap into the program and configure it. The user's own values are appended.
 fn of_tap(place: &TapPlace, options: &DeviceTapOptions, swap: Option<&(String, Vec<String>)>) -> Vec<(String, String)> {
     let folder = &place.folder;
     let behind = |own: String, name: &str| match options.env.iter().find(|(known, _)| known == name) {

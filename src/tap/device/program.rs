@@ -19,9 +19,9 @@ use tokio::sync::{mpsc, watch};
 
 /// How often the files are checked while nothing grows.
 const ROUND: Duration = Duration::from_millis(150);
-/// Time by which the tap must have been loaded.
+/// Time within which the tap must have been loaded.
 const LOADS_WITHIN: Duration = Duration::from_millis(900);
-/// Time by which the program has its pid, or its start was lost with the link.
+/// Time within which the program must have its pid; otherwise its start was lost with the link.
 const STARTS_WITHIN: Duration = Duration::from_secs(5);
 /// Maximum number of start attempts; only one counts.
 const MOST_STARTS: u32 = 5;
@@ -36,12 +36,12 @@ const TIDY_LIMIT: Duration = Duration::from_secs(15);
 pub type Pipe = Box<dyn AsyncWrite + Send + Unpin>;
 
 impl DeviceTap {
-    /// Where it is.
+    /// The device it runs on.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// Why the tap does not get into the program, if known.
+    /// Why the tap cannot get into the program, if known.
     pub fn barrier(&self) -> Option<String> {
         let reason = self.found.barrier.as_ref()?;
         Some(format!("{} {reason}", clean_text(&self.found.file)))
@@ -76,7 +76,7 @@ impl DeviceTap {
         };
         course.tellers.end().await;
         for output in &mut course.outputs {
-            // Nobody may read it any more.
+            // The reader may be gone by now.
             let _ = output.flush().await;
         }
         result
@@ -157,7 +157,7 @@ impl DeviceTap {
             } else if listing.pid.is_some() && !listing.is_alive {
                 gone += 1;
                 if gone > MOST_GONE && !grew {
-                    // The shell does not learn how an app ends.
+                    // The shell does not see how an app ends.
                     let unknown = Ended { status: None, signal: None };
                     return if self.app.is_some() { Ok(unknown) } else { Err(self.gone()) };
                 }
@@ -189,7 +189,7 @@ impl DeviceTap {
         Ok(script::ended(&text))
     }
 
-    /// Waits for a device with a lost link.
+    /// Waits for a device whose link was lost.
     async fn come_back(
         &mut self,
         error: DeviceError,
@@ -237,11 +237,11 @@ impl DeviceTap {
 const NOT_LOADED: &str = "no process of the program loaded the tap within a second: the program is hardened, its library folder keeps the \
                           tap out (--swap DIR), or the tap library does not fit the device (the loader's messages are on stderr)";
 
-/// Signals that are on their way.
+/// Signals on their way to the program.
 #[derive(Debug, Default)]
 struct Signals {
     is_lost: AtomicBool,
-    /// Those lost with the link.
+    /// Those that were lost with the link.
     owed: Mutex<Vec<String>>,
 }
 
@@ -288,7 +288,7 @@ impl Course<'_> {
                 follower.want(&[(name.to_owned(), self.printed[index], count)]);
                 let bytes = follower.part(usize::try_from(count).unwrap_or(0)).await?;
                 self.printed[index] += bytes.len() as u64;
-                // The reader may be gone; the program continues.
+                // The reader may be gone; the program continues anyway.
                 let _ = self.outputs[index].write_all(&bytes).await;
                 let _ = self.outputs[index].flush().await;
                 grew = true;

@@ -7,13 +7,13 @@ use std::fmt::Write as _;
 
 /// Folder of the processes' tap data, in the run's folder.
 pub const TOLD: &str = "told";
-/// What the program prints.
+/// The program's standard output.
 pub const STDOUT: &str = "stdout";
-/// What it prints about errors.
+/// The program's standard error.
 pub const STDERR: &str = "stderr";
 /// How it ended, once it has: see [`ended`].
 pub const STATUS: &str = "status";
-/// What it reads, where it was given something.
+/// Its standard input, if it was given one.
 pub const STDIN: &str = "stdin";
 /// Its process id, once it runs.
 const PID: &str = "pid";
@@ -27,7 +27,7 @@ pub const SWAPPED: &str = "swap";
 pub struct TapPlace {
     /// Folder of the run.
     pub folder: String,
-    /// The app as whose user to run; else the shell's.
+    /// The app whose user runs everything; if `None`, the shell's user does.
     pub app: Option<String>,
 }
 
@@ -65,8 +65,9 @@ impl TapPlace {
              system(ARGV[1]) }}' {run} >.{STATUS} </dev/null\necho awk >>.{STATUS};;\n*) sh -c {run}\necho $? >.{STATUS};;\nesac\nmv \
              .{STATUS} {STATUS}"
         );
-        // A shell killed by a hangup would take its child along (mksh does). Caught rather than ignored: the program
-        // would inherit an ignored signal. The command at the end keeps the shell from turning into the waiter.
+        // A shell killed by a hangup would take its child along (mksh does). The signal is caught rather than
+        // ignored, because the program would inherit an ignored one. The command at the end keeps the shell
+        // from turning into the waiter.
         self.inside(&format!(
             "mkdir {STARTED} 2>/dev/null || exit 0\ntrap : HUP\nsh -c {} </dev/null >/dev/null 2>&1\n:",
             quote(&waiter)
@@ -92,8 +93,8 @@ impl TapPlace {
     }
 }
 
-/// How the program ended, from [`STATUS`]: awk's number (256 or 512 and more for a signal, or a fraction), or the
-/// shell's, of which 128 and more counts as a signal.
+/// How the program ended, from [`STATUS`]: awk's number (256 or 512 and more for a signal, or a fraction), or
+/// the shell's, where 128 and more counts as a signal.
 pub fn ended(text: &[u8]) -> Ended {
     let text = String::from_utf8_lossy(text);
     let mut words = text.split_whitespace();
@@ -202,7 +203,7 @@ mod tests {
         );
         assert!(told.ends_with("\n.\n3456") && !told.contains(&u32::MAX.to_string()), "{told}");
         assert!(!folder.join("told/1.2.tap").exists());
-        // A signal for one that has ended goes to nobody.
+        // A signal for a program that has ended goes nowhere.
         std::fs::write(folder.join(PID), format!("{}\n", std::process::id())).unwrap();
         sh(&place.signal(15), "");
     }
@@ -241,7 +242,7 @@ mod tests {
             ("137\nawk\n", (Some(137), None)),
             ("265\nawk\n", (None, Some(9))),
             ("523\nawk\n", (None, Some(11))),
-            // The first one: the status that wait has, by 256; with a core 128 more.
+            // The first one: the status that wait reports, divided by 256; 128 more with a core dump.
             ("0.0351562\nawk\n", (None, Some(9))),
             ("0.542969\nawk\n", (None, Some(11))),
             ("137\n", (None, Some(9))),

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes of a file requested at once.
 pub const PIECE: u64 = 256 << 10;
-/// Files requested from at once.
+/// Maximum number of files requested from at once.
 const AT_ONCE: usize = 32;
 /// Listings without a copy before giving up: the current one may be older than the copy.
 const MOST_MISSED: u32 = 3;
@@ -23,9 +23,9 @@ const LOADED: &str = "told/loaded";
 struct Teller {
     pid: u32,
     feed: Feed,
-    /// Its files; if the program closes the tap's, another one follows.
+    /// Its files; if the program closes the tap's file, another one follows.
     files: Vec<String>,
-    /// It is gone, or another program by now; what it wrote before is still read.
+    /// It is gone, or its pid belongs to another program by now; what it wrote before is still read.
     is_gone: bool,
     /// Number of listings without the copy of a context binary.
     missed: u32,
@@ -35,7 +35,7 @@ struct Teller {
 pub struct Tellers<'s> {
     server: &'s Server,
     clock: WallClock,
-    /// Bytes that were read, by file.
+    /// Bytes read so far, by file.
     read: BTreeMap<String, u64>,
     going: Vec<Teller>,
     loaded: Option<Feed>,
@@ -51,7 +51,7 @@ fn of_process(name: &str) -> Option<(u32, u64)> {
 }
 
 impl<'s> Tellers<'s> {
-    /// Nothing is known yet.
+    /// A collection without any processes yet.
     pub fn new(server: &'s Server, clock: WallClock) -> Self {
         let loaded = Some(server.feed(clock));
         Self { server, clock, read: BTreeMap::new(), going: Vec::new(), loaded, over: BTreeSet::new() }
@@ -75,7 +75,7 @@ impl<'s> Tellers<'s> {
             .filter(|(name, _)| *name == LOADED || of_process(name).is_some() && !self.over.contains(*name))
             .map(|(name, size)| (name, *size))
             .collect();
-        // After an exec another program has the pid: its file is the later one.
+        // After an exec, another program has the pid: its file is the later one.
         files.sort_by_key(|(name, _)| of_process(name).map_or((0, 0), |(pid, moment)| (moment, u64::from(pid))));
         let mut parts = Vec::new();
         for (name, size) in files {
@@ -109,7 +109,7 @@ impl<'s> Tellers<'s> {
         let known = self.going.iter().position(|teller| teller.files.iter().any(|file| file == name));
         let at = known.unwrap_or_else(|| self.began(pid, name, bytes));
         if !self.going[at].feed.take(bytes).await {
-            // A tap of another version: the rest cannot be understood.
+            // This tap is of another version: the rest cannot be understood.
             self.over.insert(name.to_owned());
         }
     }
@@ -141,7 +141,7 @@ impl<'s> Tellers<'s> {
             fetch_binaries(teller, follower, listing).await?;
             let is_read = teller.files.iter().all(|file| self.read.get(file) >= listing.files.get(file));
             let has_ended = is_read && teller.feed.wanted().is_none() && (teller.is_gone || teller.feed.is_orderly());
-            // The sizes of this listing may be older than that.
+            // Counts only from the next listing on: the sizes in this one may be older.
             teller.is_gone |= listing.asked.contains(&teller.pid) && !listing.processes.contains_key(&teller.pid);
             if !has_ended {
                 at += 1;
@@ -153,7 +153,7 @@ impl<'s> Tellers<'s> {
                 _ => Vec::new(),
             };
             let Teller { feed, files, .. } = self.going.remove(at);
-            // They may be large.
+            // They may be large, so they are removed.
             follower.remove(files.iter().map(String::as_str).chain(ring.as_deref()));
             self.over.extend(files);
             feed.end(left).await;
@@ -161,7 +161,7 @@ impl<'s> Tellers<'s> {
         Ok(())
     }
 
-    /// The program has ended, and with it all remaining processes.
+    /// Called when the program has ended, and with it all remaining processes.
     pub async fn end(mut self) {
         for teller in std::mem::take(&mut self.going) {
             teller.feed.end(Vec::new()).await;

@@ -1,4 +1,4 @@
-//! Backends, contexts and graphs of a process, from creation on.
+//! Backends, contexts and graphs of a process, from their creation on.
 
 use super::start::{StageTime, Start};
 use crate::backends::Backend;
@@ -12,14 +12,14 @@ use std::sync::Arc;
 /// Maximum number of graphs, contexts and providers tracked; a program that creates more without freeing any is not
 /// followed further.
 const MOST: usize = 65_536;
-/// Graphs remembered after their end.
+/// Graphs remembered after they are freed.
 const MOST_FREED: usize = 1024;
-/// Ops kept of a graph before its op count is known.
+/// Maximum number of ops kept of a graph before its op count is known.
 const MOST_OPS: usize = 1 << 20;
-/// Deepest tree of events.
+/// Maximum depth of a tree of events.
 const MOST_DEPTH: u32 = 16;
 
-/// A graph, as far as it is known.
+/// What is known about a graph.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Known {
     name: Option<String>,
@@ -47,7 +47,7 @@ pub(super) struct Graphs {
     made: HashMap<(u32, &'static str), Call>,
     contexts: HashMap<u32, Call>,
     all: HashMap<u32, Known>,
-    /// Graphs that are gone, oldest first.
+    /// Graphs that have been freed, oldest first.
     freed: VecDeque<u32>,
 }
 
@@ -62,7 +62,7 @@ impl Graphs {
         self.providers.get(&provider).map(|provider| provider.library.clone())
     }
 
-    /// A call returned.
+    /// Records a call that returned.
     pub fn called(&mut self, call: &Call) {
         let ok = call.code == 0;
         match (call.call.as_str(), call.context, call.graph) {
@@ -107,7 +107,8 @@ impl Graphs {
         }
     }
 
-    /// Graphs are gone. Their last executions may still be in transit, so they are dropped later.
+    /// Removes graphs that were freed. Their last executions may still be in transit, so they are dropped
+    /// later.
     fn free(&mut self, is_gone: impl Fn(&Known) -> bool) {
         for (id, known) in self.all.iter_mut().filter(|(_, known)| !known.freed && is_gone(known)) {
             known.freed = true;
@@ -186,7 +187,7 @@ impl Graphs {
         self.all.get(&graph).is_some_and(|known| !known.freed)
     }
 
-    /// What a fork has of a graph.
+    /// What a fork knows about a graph.
     pub fn lend(&self, graph: u32) -> Option<Known> {
         self.all.get(&graph).filter(|known| known.library.is_some()).cloned()
     }
@@ -197,7 +198,7 @@ impl Graphs {
         }
     }
 
-    /// The graph with its ops, if all of them arrived: their indices are places in the list.
+    /// The graph, with its ops only if all of them have arrived: their indices are positions in the list.
     pub fn graph(&self, graph: u32) -> Option<Arc<Graph>> {
         let known = self.all.get(&graph)?;
         let graph = known.graph.clone()?;
@@ -206,7 +207,7 @@ impl Graphs {
         Some(if whole { graph } else { Arc::new(Graph { ops: Vec::new(), ..(*graph).clone() }) })
     }
 
-    /// How the run of a graph starts; `None` for one whose backend is not known, or is none that runs are of.
+    /// How the run of a graph starts; `None` if its backend is unknown, or is not one that has runs.
     pub fn start(&self, graph: u32, arch: &str, device: &str, profiled: bool) -> Option<Start> {
         let known = self.all.get(&graph)?;
         let library = known.library.as_ref()?;
@@ -251,7 +252,7 @@ impl Graphs {
     }
 }
 
-/// QNN's numbers of the backends that have runs.
+/// The backends that have runs, by QNN's numbers.
 fn backend(id: u32) -> Option<Backend> {
     match id {
         3 => Some(Backend::Cpu),

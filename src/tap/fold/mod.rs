@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Maximum runs per session; further graphs count with the existing one of the same name.
+/// Maximum number of runs per session; further graphs are counted with the existing one of the same name.
 const MOST_RUNS: u32 = 256;
 /// Maximum number of simultaneous graphs of one name with separate runs.
 const MOST_OF_A_NAME: usize = 8;
@@ -38,7 +38,7 @@ pub struct FewRuns {
 }
 
 impl FewRuns {
-    /// With these ids.
+    /// Allocates from these ids.
     pub fn new(ids: RunIds) -> Self {
         Self { ids, begun: Arc::default() }
     }
@@ -48,7 +48,7 @@ impl FewRuns {
     }
 }
 
-/// What is known of one process.
+/// What is known about one process.
 #[derive(Debug)]
 pub struct Fold {
     process: u32,
@@ -69,7 +69,7 @@ pub struct Fold {
 }
 
 impl Fold {
-    /// Nothing is known yet about the process with this number.
+    /// A fold that knows nothing yet about the process with this number.
     pub fn new(process: u32, device: &str, ids: FewRuns, parent: Option<Arc<Mutex<Fold>>>) -> Self {
         Self {
             process,
@@ -87,10 +87,10 @@ impl Fold {
         }
     }
 
-    /// Takes a message in.
+    /// Processes a message.
     pub fn take(&mut self, message: TapMessage, out: &mut Vec<Out>) {
         match message {
-            // Handled elsewhere: the owner of the connection, and a binary once read.
+            // Handled elsewhere: by the owner of the connection, or, for a binary, once it has been read.
             TapMessage::Loaded(_) | TapMessage::Again { .. } | TapMessage::Binary(_) => {}
             TapMessage::Hello(process) => {
                 self.arch.clone_from(&process.arch);
@@ -149,7 +149,7 @@ impl Fold {
         self.see(self.last_ns, None, TapSeen::Lost { what: what.to_owned(), count, reason }, out);
     }
 
-    /// The connection ended, and with it the process or its QNN.
+    /// Called when the connection has ended, and with it the process or its QNN.
     pub fn end(&mut self, out: &mut Vec<Out>) {
         if std::mem::replace(&mut self.ended, true) {
             return;
@@ -173,17 +173,17 @@ impl Fold {
         self.process
     }
 
-    /// File of a backend's library, as named by the process.
+    /// The file of a backend's library, as the process named it.
     pub fn library(&self, provider: u32) -> Option<String> {
         self.graphs.library(provider)
     }
 
-    /// True if it said that it ends.
+    /// True if the process announced its end.
     pub fn is_orderly(&self) -> bool {
         self.orderly
     }
 
-    /// Memory of the process now, for every active run in it.
+    /// Records the process's current memory, for every active run in it.
     pub fn memory(&mut self, t_us: u64, memory: ProcessMemory, out: &mut Vec<Out>) {
         for run in &mut self.runs {
             run.memory(t_us, memory, out);
@@ -191,7 +191,7 @@ impl Fold {
     }
 
     fn called(&mut self, call: &Call, out: &mut Vec<Out>) {
-        // A list notification does not end the call its thread is in.
+        // A list notification does not end its thread's call.
         if !call.of_list {
             self.in_flight.remove(&call.thread);
         }
@@ -207,7 +207,7 @@ impl Fold {
         }
     }
 
-    /// A process that ends within a call about a graph fails that graph's run.
+    /// If a process ends within a call about a graph, that graph's run fails.
     fn died_in(&mut self, call: &str, graph: Option<u32>, out: &mut Vec<Out>) {
         let Some(run) = graph.and_then(|graph| self.follow(graph, false, out)) else { return };
         let t_us = self.last_ns / 1000;
@@ -228,7 +228,7 @@ impl Fold {
             floats: count(all().filter(|bound| bound.tensor.dtype.is_float()).count()),
             tensors: count(all().count()),
         };
-        // Reported once the graph is followed: its first execution comes after this.
+        // Reported once the graph is followed, since its first execution comes after this.
         match self.run_id(graph) {
             Some(run) => self.see(self.last_ns, Some(run), seen, out),
             None => self.graphs.keep_bound(graph, seen),
@@ -280,8 +280,8 @@ impl Fold {
         }
     }
 
-    /// The run of a graph, which starts with its first execution. `None` for graphs of backends that are not followed, and
-    /// beyond the most runs.
+    /// The run of a graph, which starts with its first execution. `None` for graphs of backends that are not
+    /// followed, and beyond the maximum number of runs.
     fn follow(&mut self, graph: u32, profiled: bool, out: &mut Vec<Out>) -> Option<usize> {
         if let Some(&run) = self.run_of.get(&graph) {
             return Some(run);

@@ -92,7 +92,8 @@ impl Followed {
             _ if has(execution_flags::DETAILED) => Phase::Detailed,
             (true, false) => Phase::Detailed,
             (false, true) => {
-                // A few without the program's profiling between many with it: neither kind may shift the other's figures.
+                // A few executions without the program's profiling among many with it: neither kind may shift
+                // the other's figures.
                 self.mixed += 1;
                 return;
             }
@@ -114,7 +115,7 @@ impl Followed {
             }
             self.push(t_us, Event::StageStarted { stage: Stage::Execute }, out);
         }
-        // Threads end in another order than they began.
+        // Threads finish in another order than they started.
         waiting.sort_by_key(|&(phase, start_us, _)| (phase, start_us));
         for phase in [Phase::First, Phase::Clean, Phase::Detailed] {
             let of_phase = || waiting.iter().filter(|(of, ..)| *of == phase);
@@ -142,7 +143,7 @@ impl Followed {
         }
     }
 
-    /// Op times and figures of one execution, exactly as the runner computes them.
+    /// Reports op times and figures of one execution, exactly as the runner computes them.
     pub fn detail(&mut self, t_us: u64, graph: Option<Arc<Graph>>, events: &[ProfileEvent], out: &mut Vec<Out>) {
         self.compose(t_us, graph, out);
         let nodes = profile_events::nodes(events);
@@ -169,7 +170,7 @@ impl Followed {
         self.details += 1;
     }
 
-    /// Parts of a stage, timed by the backend.
+    /// Reports the parts of a stage, timed by the backend.
     pub fn sub_stages(&self, t_us: u64, call: &str, events: &[ProfileEvent], out: &mut Vec<Out>) {
         let stage = if call == "graphFinalize" { Stage::Finalize } else { Stage::ContextCreate };
         for part in profile_events::sub_stages(stage, events) {
@@ -177,7 +178,7 @@ impl Followed {
         }
     }
 
-    /// Memory of its process, while it executes.
+    /// Reports the memory of its process, while the graph executes.
     pub fn memory(&mut self, t_us: u64, memory: ProcessMemory, out: &mut Vec<Out>) {
         if self.finished || !std::mem::take(&mut self.moved) {
             return;
@@ -194,7 +195,7 @@ impl Followed {
         self.push(t_us, Event::Memory(sample), out);
     }
 
-    /// A call about the graph returned a failure.
+    /// Fails the run after a call about the graph returned an error.
     pub fn fail(&mut self, t_us: u64, call: &Call, out: &mut Vec<Out>) {
         let mut failure = failure(Stage::Finalize, &call.call, call.code);
         if let Some(message) = &call.message {
@@ -203,7 +204,7 @@ impl Followed {
         self.finish_failed(t_us, failure, out);
     }
 
-    /// The process ended within a call about the graph.
+    /// Fails the run after the process ended within a call about the graph.
     pub fn die(&mut self, t_us: u64, call: &str, out: &mut Vec<Out>) {
         let stage = if call == "graphFinalize" { Stage::Finalize } else { Stage::Execute };
         self.finish_failed(t_us, Failure::new(stage, call, &format!("the process ended within {call}")), out);
@@ -218,7 +219,7 @@ impl Followed {
         self.push(t_us, Event::RunFinished { status: RunStatus::Failed }, out);
     }
 
-    /// Its process ended.
+    /// Ends the run after its process ended.
     pub fn finish(&mut self, t_us: u64, orderly: bool, out: &mut Vec<Out>) {
         let succeeded: u64 = self.sent.values().sum();
         if let (Some((_, code)), 0) = (self.failure, succeeded) {

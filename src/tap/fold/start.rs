@@ -9,7 +9,7 @@ use crate::event::{
 use qnnscope_core::tap::{Call, Provider};
 use serde_json::Value;
 
-/// A stage as the program made it.
+/// A stage as the program went through it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StageTime {
     pub stage: Stage,
@@ -79,7 +79,7 @@ impl Start {
         }
     }
 
-    /// Options that the program passed to a call, as settings.
+    /// The options that the program passed to a call, as settings.
     pub fn settings(call: &Call) -> Vec<Setting> {
         let of = match call.call.as_str() {
             "backendCreate" => "backend",

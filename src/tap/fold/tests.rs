@@ -88,7 +88,7 @@ fn composed(graph: u32, names: &[&str]) -> Vec<TapMessage> {
     vec![TapMessage::Composed { graph, op_count, head: Box::new(head) }, TapMessage::GraphOps { graph, ops }]
 }
 
-/// From the greeting to a graph that is ready.
+/// The messages from the greeting to a graph that is ready.
 fn making(backend_id: u32) -> Vec<TapMessage> {
     let mut all = vec![
         TapMessage::Hello(process(50)),
@@ -195,7 +195,7 @@ fn what_the_program_profiles_itself_is_told_apart() {
     assert_eq!(run.plan.clean_profiling(), crate::backends::ProfilingLevel::Basic);
     assert!(store.logs().iter().any(|line| line.line.text.contains("leave out those without")));
 
-    // The other way round, those with it are detailed ones.
+    // The other way round, the profiled ones count as detailed.
     let mut messages = making(3);
     let executions = vec![execution(9, 30, 0), execution(9, 32, always), execution(9, 34, 0)];
     messages.push(TapMessage::Executions(executions));
@@ -271,7 +271,7 @@ fn ends_that_are_none_in_the_ordinary_way_are_told() {
     let run = only(&store);
     assert_eq!((run.status(), run.failure.as_ref().unwrap().code), (Some(RunStatus::Failed), Some(6003)));
     assert!(run.clean.is_empty());
-    // Killed while it executed: what was measured stands.
+    // Killed while it executed: the measurements stand.
     let mut messages = making(3);
     messages.push(TapMessage::Executions(vec![execution(9, 20, execution_flags::FIRST), execution(9, 22, 0)]));
     assert_eq!(only(&one(messages)).status(), Some(RunStatus::Stopped));
@@ -279,7 +279,8 @@ fn ends_that_are_none_in_the_ordinary_way_are_told() {
 
 #[test]
 fn what_is_not_known_is_counted_and_no_run() {
-    // A backend of another kind, ids that nobody introduced, ops that never came, an end before a beginning.
+    // A backend of another kind, ids that nothing introduced, ops that never arrived, an end before a
+    // beginning.
     let mut messages = making(9);
     messages.push(TapMessage::Executions(vec![execution(9, 20, 0), execution(u32::MAX, 22, 0), execution(4, 23, 0)]));
     messages.push(detail(4, 23, false));
@@ -373,12 +374,12 @@ fn what_a_list_makes_at_once_counts_once_in_the_time_of_loading() {
         (process.loading_ns() / 1000, process.call("contextCreateFromBinary").count, process.made.retrieved)
     };
     let before = loading(making(3)).0;
-    // The call takes 1 ms; one context is there after 20 ms, another, and a graph of it, after 30.
+    // The call takes 1 ms; one context is ready after 20 ms, another, with one of its graphs, after 30.
     messages.push(of_list(None, None, 1));
     messages.push(of_list(Some(50), None, 20));
     messages.push(of_list(Some(51), Some(70), 25));
     messages.push(of_list(Some(51), None, 30));
-    // The program asks for a graph that it was told of.
+    // The program requests a graph that a list notification announced.
     messages.push(call("graphRetrieve", 140, Some(51), Some(70)));
     assert_eq!(loading(messages), (before + 30_500, 2, 1));
 }

@@ -12,15 +12,15 @@ use tempfile::TempDir;
 
 /// Longest wait for the server or for a device's state.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Longest that one call of adb may take, in seconds.
+/// Longest that a single adb call may take, seconds.
 const LIMIT_S: u32 = 120;
-/// Exit code of `timeout` for a command that took too long.
+/// Exit code of `timeout` if the command took too long.
 const TIMED_OUT: i32 = 124;
 
-/// A running adb server with its own port and keys; ended with everything it started when dropped.
+/// A running adb server with its own port and keys; ended on drop, together with everything it started.
 pub struct AdbServer {
     port: u16,
-    /// Ends the server when its standard input closes, which a killed test does as well.
+    /// Ends the server when its standard input closes, which also happens if the test is killed.
     keeper: Child,
     home: TempDir,
 }
@@ -30,7 +30,8 @@ impl AdbServer {
     pub fn start() -> Self {
         let adb = tool("adb");
         let home = tempfile::Builder::new().prefix("adb-server-").tempdir().unwrap();
-        // Another test may take the port between its release and the server's bind: then the server ends, and another is tried.
+        // Another test may take the port between its release here and the server's bind; the server then
+        // ends, and another port is tried.
         for _ in 0..5 {
             let (port, reserved) = free_port();
             drop(reserved);
@@ -66,7 +67,7 @@ impl AdbServer {
         self.port
     }
 
-    /// The `adb` program, set to this server. What it does takes as long as it takes.
+    /// The `adb` program, set up for this server, without a time limit.
     pub fn command(&self) -> Command {
         let mut command = Command::new(tool("adb"));
         command.args(["-P", &self.port.to_string()]).envs(environment(&self.home));
@@ -77,7 +78,7 @@ impl AdbServer {
         command
     }
 
-    /// Runs `adb` with arguments, to its end.
+    /// Runs `adb` with arguments to its end.
     pub fn adb<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Output {
         let adb = self.command();
         let mut limited = Command::new(tool("timeout"));
@@ -105,7 +106,7 @@ impl AdbServer {
         self.wait_for(device, "device", &String::from_utf8_lossy(&answer.stdout));
     }
 
-    /// What `adb devices` says about the device; nothing when it is not listed.
+    /// What `adb devices` shows for the device; `None` if it is not listed.
     pub fn state(&self, device: &VirtualDevice) -> Option<String> {
         let list = self.adb(["devices"]);
         let serial = device.serial();
@@ -114,7 +115,7 @@ impl AdbServer {
             .find_map(|line| Some(line.strip_prefix(&serial)?.trim().to_owned()))
     }
 
-    /// Waits until `adb devices` shows the device in a state; `why` is told when it does not.
+    /// Waits until `adb devices` shows the device in a state; on failure, the message includes `why`.
     pub fn wait_for(&self, device: &VirtualDevice, state: &str, why: &str) {
         let begun = Instant::now();
         loop {
@@ -127,7 +128,7 @@ impl AdbServer {
         }
     }
 
-    /// The folder with this server's keys, which stands for the user's home.
+    /// The folder with this server's keys, which takes the place of the user's home.
     pub fn home(&self) -> PathBuf {
         self.home.path().to_owned()
     }
@@ -140,7 +141,7 @@ impl Drop for AdbServer {
     }
 }
 
-/// Nothing of the user's own adb: keys, log, and no search for devices nearby.
+/// Keeps the user's own adb out of it: keys, log, and no search for devices nearby.
 fn environment(home: &TempDir) -> [(&'static str, std::ffi::OsString); 5] {
     let path = home.path().as_os_str();
     [

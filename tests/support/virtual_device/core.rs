@@ -1,4 +1,4 @@
-//! What the threads of one device share: its files, its namespaces, its links and the state they are in.
+//! What the threads of one device share: its files, its namespaces, its links and their state.
 
 use super::link::Link;
 use super::namespaces::{Layout, Namespaces, environment};
@@ -21,7 +21,7 @@ pub enum LinkState {
     Recovery,
     /// Asks for a key and never accepts one.
     Unauthorized,
-    /// Takes the connection and says nothing.
+    /// Accepts the connection but sends nothing.
     Offline,
 }
 
@@ -35,15 +35,15 @@ pub struct Core {
     pub listener: Listener,
     state: Mutex<LinkState>,
     delay_us: AtomicU64,
-    /// Bytes that may still go to the host before the link is lost.
+    /// Bytes that may still be sent to the host before the link is lost.
     budget: Mutex<Option<usize>>,
-    /// Part of a command at which the link is lost, and how many such commands still work.
+    /// Part of a command at whose arrival the link is lost, and how many such commands work before that.
     cut_at: Mutex<Option<(String, usize)>>,
     stopped: AtomicBool,
 }
 
 impl Core {
-    /// A device that has booted and does not listen yet.
+    /// A device that has booted but does not listen yet.
     pub fn boot(data: Data, options: Options) -> Arc<Self> {
         let tree = Arc::new(Tree::build(&data));
         if options.su_refused {
@@ -80,7 +80,7 @@ impl Core {
         }));
     }
 
-    /// The folder where the shell's user can put files.
+    /// The folder in which the shell's user can create files.
     pub fn work_folder(&self) -> &'static str {
         if self.data.android { "/data/local/tmp" } else { "/tmp" }
     }
@@ -89,17 +89,17 @@ impl Core {
         if self.data.android { "/system/bin/sh" } else { "/usr/local/bin/mksh" }
     }
 
-    /// User that the adb shell is.
+    /// The adb shell's user id.
     pub fn uid(&self) -> u32 {
         self.data.uid
     }
 
-    /// Whether the device knows shell v2.
+    /// Whether the device supports shell v2.
     pub fn shell_v2(&self) -> bool {
         !self.options.shell_v1
     }
 
-    /// How long a reboot that the host asks for takes.
+    /// Duration of a reboot requested by the host.
     pub fn reboot_time(&self) -> Duration {
         self.options.reboot_time
     }
@@ -116,7 +116,7 @@ impl Core {
         format!("{kind}::{names}features={features}")
     }
 
-    /// The shell inside the device, to which arguments are added; nothing while the device is off.
+    /// The shell inside the device, to which arguments are added; `None` while the device is off.
     pub fn shell_command(&self) -> Option<Command> {
         let namespaces = self.namespaces.read().unwrap();
         let mut command = namespaces.as_ref()?.command(self.uid(), self.shell());
@@ -124,7 +124,7 @@ impl Core {
         Some(command)
     }
 
-    /// The device's `/`; nothing while it is off.
+    /// The device's `/`; `None` while it is off.
     pub fn root(&self) -> Option<OwnedFd> {
         self.namespaces.read().unwrap().as_ref().map(|namespaces| namespaces.root().try_clone().unwrap())
     }
@@ -133,8 +133,8 @@ impl Core {
         *self.state.lock().unwrap()
     }
 
-    /// Another answer to hosts. A host that is allowed now is told on its connection; any other change is one that a device
-    /// loses its link by.
+    /// Changes how hosts are answered. A host that is allowed now is notified on its connection; any other
+    /// change makes the device lose its link.
     pub fn set_link_state(&self, state: LinkState) {
         let before = std::mem::replace(&mut *self.state.lock().unwrap(), state);
         if before == LinkState::Unauthorized && state == LinkState::Device {
@@ -152,12 +152,12 @@ impl Core {
         self.delay_us.store(u64::try_from(delay.as_micros()).unwrap(), Ordering::Relaxed);
     }
 
-    /// Loses the link when `bytes` more have gone to the host.
+    /// Makes the link fail after `bytes` more have been sent to the host.
     pub fn set_budget(&self, bytes: usize) {
         *self.budget.lock().unwrap() = Some(bytes);
     }
 
-    /// How many of `bytes` may go to the host. The budget is gone when it is used up: the next link works.
+    /// How many of `bytes` may be sent to the host. A used-up budget is removed, so the next link works.
     pub fn spend(&self, bytes: usize) -> usize {
         let mut budget = self.budget.lock().unwrap();
         let Some(left) = *budget else { return bytes };
@@ -173,7 +173,7 @@ impl Core {
         self.cut_at.lock().unwrap().is_none()
     }
 
-    /// Whether the link is lost as this command arrives; once.
+    /// Whether the link is lost when this command arrives; happens once.
     pub fn cuts(&self, command: &str) -> bool {
         let mut cut_at = self.cut_at.lock().unwrap();
         match &mut *cut_at {
@@ -206,7 +206,7 @@ impl Core {
         self.each_link(Link::cut);
     }
 
-    /// Accepts hosts from now on.
+    /// Starts accepting hosts.
     pub fn listen(self: &Arc<Self>) {
         let core = Arc::downgrade(self);
         self.listener.open(move |socket: TcpStream| {
@@ -217,11 +217,12 @@ impl Core {
         });
     }
 
-    /// Kills everything, is away for `time` and boots again, with its clock since boot near 0. What is on a limited disk is lost.
+    /// Kills everything, is away for `time`, and boots again with its clock since boot near 0. The contents
+    /// of a limited disk are lost.
     pub fn reboot(self: &Arc<Self>, time: Duration) {
         self.listener.close();
         self.cut_links();
-        // The processes are gone when this returns, so no one can see the old boot after it.
+        // The processes are gone when this returns, so nobody can see the old boot afterwards.
         drop(self.namespaces.write().unwrap().take());
         let core = Arc::downgrade(self);
         std::thread::spawn(move || {
@@ -231,7 +232,7 @@ impl Core {
             {
                 core.start_namespaces(1);
                 core.listen();
-                // The device may have been dropped while it booted.
+                // The device may have been dropped while it was booting.
                 if core.stopped.load(Ordering::SeqCst) {
                     core.stop();
                 }
@@ -239,7 +240,8 @@ impl Core {
         });
     }
 
-    /// Ends everything and removes its files. Services' threads see their links and processes gone, and end too.
+    /// Ends everything and removes the files. The services' threads notice that their links and processes are
+    /// gone, and end too.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
         self.listener.close();

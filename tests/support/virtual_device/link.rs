@@ -1,4 +1,4 @@
-//! One connection of the host's adb server: handshake, streams, delay and loss.
+//! One connection from the host's adb server: handshake, streams, delay and loss.
 
 use super::core::{Core, LinkState};
 use super::packet::{Command, MAX_PAYLOAD, Packet, VERSION};
@@ -12,12 +12,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// `AUTH` types: a token to sign, from the device; the signature and the public key, from the host.
+/// `AUTH` types: from the device, a token to sign; from the host, the signature and the public key.
 const AUTH_TOKEN: u32 = 1;
-/// Smallest maximum payload of any version of adb.
+/// The smallest maximum payload in any version of adb.
 const OLD_MAX_PAYLOAD: u32 = 4096;
 
-/// A connection. Lives as long as a service uses it.
+/// A connection. It lives as long as a service uses it.
 pub struct Link {
     core: Arc<Core>,
     socket: TcpStream,
@@ -67,34 +67,35 @@ impl Link {
         link
     }
 
-    /// Largest payload of one packet in bytes, as agreed.
+    /// Largest payload of a packet as agreed, bytes.
     pub fn max_payload(&self) -> usize {
         self.max_payload.load(Ordering::Relaxed) as usize
     }
 
-    /// Queues a packet; lost without a word when the link is.
+    /// Queues a packet, which is silently lost if the link is.
     pub fn send(&self, packet: &Packet) {
         let _ = self.outgoing.send((Instant::now() + self.core.delay(), packet.encode()));
     }
 
-    /// A stream has ended.
+    /// Forgets a stream that has ended.
     pub fn forget(&self, local: u32) {
         self.streams.lock().unwrap().remove(&local);
     }
 
-    /// Closes the connection; shells on it get a hang-up.
+    /// Closes the connection; its shells get a hangup.
     pub fn cut(&self) {
         let _ = self.socket.shutdown(Shutdown::Both);
     }
 
-    /// Introduces the device, as in the handshake or when the user has just allowed the host.
+    /// Introduces the device, during the handshake or when the user has just allowed the host.
     pub fn introduce(&self) {
         let payload = self.core.banner().into_bytes();
         self.send(&Packet { command: Command::Connect, arg0: VERSION, arg1: MAX_PAYLOAD, payload });
     }
 
     fn ask_for_key(&self) {
-        // The token is random on a device; a host that is never allowed need not sign a new one each time.
+        // A real device's token is random, but a host that is never allowed need not sign a new one each
+        // time.
         self.send(&Packet { command: Command::Auth, arg0: AUTH_TOKEN, arg1: 0, payload: vec![0x5a; 20] });
     }
 
@@ -111,7 +112,8 @@ impl Link {
                 }
             }
             Command::Auth if state == LinkState::Unauthorized => {
-                // After a signature that is not known comes another token; after the public key the user is asked.
+                // An unknown signature is answered with another token; after the public key, the user is
+                // asked.
                 if packet.arg0 == 2 {
                     self.ask_for_key();
                 }
@@ -146,14 +148,14 @@ impl Link {
                 stream.closed_by_host();
                 self.send(&Packet::bare(Command::Close, packet.arg1, packet.arg0));
             }
-            // The answer to a write that came after the stream's end.
+            // The answer to a write that arrived after the end of the stream.
             (Command::Write, None) => self.send(&Packet::bare(Command::Close, 0, packet.arg0)),
             _ => {}
         }
     }
 }
 
-/// Writes packets when they are due, until the link ends or the bytes that it may still carry are used up.
+/// Writes packets when they are due, until the link ends or its remaining bytes are used up.
 fn send_in_time(core: &Core, mut socket: TcpStream, packets: &Receiver<(Instant, Vec<u8>)>) {
     for (due, bytes) in packets {
         wait_until(due);

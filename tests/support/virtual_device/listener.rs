@@ -1,4 +1,4 @@
-//! A port on loopback that can be closed and opened again.
+//! A port on loopback that can be closed and reopened.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Ports that are below those the system gives to outgoing connections, so that a closed one stays free, and outside of
-/// 5555 to 5585, where adb looks for emulators by itself.
+/// Ports below those that the system assigns to outgoing connections, so that a closed one stays free, and
+/// outside 5555 to 5585, where adb looks for emulators on its own.
 const PORTS: std::ops::Range<u16> = 20_000..30_000;
-/// How often a waiting connection is looked for.
+/// How often to check for a waiting connection.
 const POLL: Duration = Duration::from_millis(2);
 
 struct Open {
@@ -22,13 +22,13 @@ struct Open {
 /// The port, open or not.
 pub struct Listener {
     port: u16,
-    /// Bound and not yet listened on by a thread.
+    /// Bound, but without a thread that listens yet.
     reserved: Mutex<Option<TcpListener>>,
     open: Mutex<Option<Open>>,
 }
 
 impl Listener {
-    /// Takes a free port. Connections wait until it is opened.
+    /// Reserves a free port. Connections wait until it is opened.
     pub fn new() -> Self {
         let (port, listener) = free_port();
         Self { port, reserved: Mutex::new(Some(listener)), open: Mutex::default() }
@@ -38,7 +38,7 @@ impl Listener {
         self.port
     }
 
-    /// Calls `accept` with every connection from now on; nothing changes when it is open already.
+    /// From now on, calls `accept` for every connection; no effect if already open.
     pub fn open(&self, accept: impl Fn(TcpStream) + Send + 'static) {
         let mut open = self.open.lock().unwrap();
         if open.is_some() {
@@ -62,7 +62,7 @@ impl Listener {
         *open = Some(Open { stop, thread });
     }
 
-    /// Refuses connections from now on.
+    /// From now on, refuses connections.
     pub fn close(&self) {
         drop(self.reserved.lock().unwrap().take());
         if let Some(open) = self.open.lock().unwrap().take() {
@@ -76,11 +76,11 @@ fn bind(port: u16) -> std::io::Result<TcpListener> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port))
 }
 
-/// A port that nobody else has, bound.
+/// A bound port that nobody else has.
 pub fn free_port() -> (u16, TcpListener) {
     let span = u64::from(PORTS.end - PORTS.start);
     for _ in 0..1000 {
-        // Every state of the hasher is seeded anew, which is all the chance that is needed.
+        // Every hasher state gets a new seed, which is random enough here.
         let offset = u16::try_from(RandomState::new().build_hasher().finish() % span).unwrap();
         if let Ok(listener) = bind(PORTS.start + offset) {
             return (PORTS.start + offset, listener);

@@ -1,5 +1,5 @@
-//! A phone or board that is not there: speaks adb's device transport on loopback, so that the real adb server lists it, and runs
-//! real shells in namespaces over the files of a snapshot.
+//! A phone or board that does not exist: it speaks adb's device transport on loopback, so that the real adb
+//! server lists it, and runs real shells in namespaces over the files of a snapshot.
 //!
 //! Needs Linux 5.6 with user namespaces, and the programs `adb`, `mksh`, `toybox`, `unshare`, `nsenter`, `setsid`.
 
@@ -37,19 +37,19 @@ use std::time::{Duration, Instant};
 /// How often moving readings are written.
 const MOVE_EVERY: Duration = Duration::from_millis(100);
 
-/// What a device starts with; most of it can be changed while it runs.
+/// Initial state of a device; most of it can be changed while it runs.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Without shell v2 and the newer file services, as before Android 7.
     pub shell_v1: bool,
     pub state: LinkState,
-    /// Added to each packet, both ways: about 4 ms is like USB, 30 ms like Wi-Fi.
+    /// Added to each packet in both directions: about 4 ms is like USB, 30 ms like Wi-Fi.
     pub delay: Duration,
-    /// The folder that the shell can write to is a file system of this many bytes.
+    /// Size of the file system in the folder that the shell can write to, bytes, if it is limited.
     pub disk_bytes: Option<u64>,
-    /// `su` is there and the user has said no.
+    /// `su` exists, and the user has denied it.
     pub su_refused: bool,
-    /// How long a reboot that the host asks for takes.
+    /// Duration of a reboot requested by the host.
     pub reboot_time: Duration,
 }
 
@@ -71,11 +71,12 @@ struct Motion {
     thread: JoinHandle<()>,
 }
 
-/// A running device; everything of it is gone when it is dropped.
+/// A running device; everything that belongs to it is removed on drop.
 pub struct VirtualDevice {
     core: Arc<Core>,
     scene: Mutex<Scene>,
-    /// Locked as long as a path is a FIFO and not in here, or the other way round: writing to one as to a file never ends.
+    /// Locked while a path is a FIFO but not in this map, or the other way round: writing to a FIFO as if it
+    /// were a file would never end.
     slow: Arc<Mutex<BTreeMap<String, SlowFile>>>,
     motion: Mutex<Option<Motion>>,
 }
@@ -88,22 +89,22 @@ impl VirtualDevice {
         Self { core, scene: Mutex::default(), slow: Arc::default(), motion: Mutex::default() }
     }
 
-    /// The name that adb has for the device, which is also what to give to `adb connect`.
+    /// The name that adb uses for the device, and the address for `adb connect`.
     pub fn serial(&self) -> String {
         format!("127.0.0.1:{}", self.core.listener.port())
     }
 
-    /// The device's `/` on this machine. A limited disk is not in it, and files over `/proc` are not either.
+    /// The device's `/` on this machine. It contains neither a limited disk nor the files over `/proc`.
     pub fn tree(&self) -> PathBuf {
         self.core.tree.root()
     }
 
-    /// The folder where the shell's user can put files.
+    /// The folder in which the shell's user can create files.
     pub fn work_folder(&self) -> &'static str {
         self.core.work_folder()
     }
 
-    /// Changes the readings. Counters grow from scene to scene, and shrink when the scenes go back.
+    /// Changes the readings. Counters grow from scene to scene, and shrink if the scenes go back.
     pub fn set_scene(&self, scene: Scene) {
         *self.scene.lock().unwrap() = scene;
         for (path, text) in self.core.data.scene(scene) {
@@ -112,7 +113,7 @@ impl VirtualDevice {
         if let Some(text) = self.core.data.thermal_service(scene) {
             self.dumpsys("thermalservice", &text);
         }
-        // Files that move start again from this scene.
+        // Moving files restart from this scene.
         if self.is_moving() {
             self.set_moving(false);
             self.set_moving(true);
@@ -123,8 +124,9 @@ impl VirtualDevice {
         self.motion.lock().unwrap().is_some()
     }
 
-    /// Lets clocks, temperatures, busy shares and `/proc/stat` change with time, ten times a second, or stand still again.
-    /// Files that were removed, refused or made slow stay so; texts that a test has written are overwritten.
+    /// Makes clocks, temperatures, busy shares and `/proc/stat` change over time, ten times a second, or
+    /// stand still again. Files that were removed, refused or made slow stay that way; texts written by a
+    /// test are overwritten.
     pub fn set_moving(&self, moving: bool) {
         let mut motion = self.motion.lock().unwrap();
         if let Some(motion) = motion.take() {
@@ -169,35 +171,35 @@ impl VirtualDevice {
         path.starts_with('/') && self.core.tree.host_path(path).symlink_metadata().is_ok()
     }
 
-    /// Whether [`Self::write`] can change or make this file: the kernel's own files in `/proc` are fixed.
+    /// Whether [`Self::write`] can change or create this file: the kernel's own files in `/proc` are fixed.
     pub fn can_write(&self, path: &str) -> bool {
         path.starts_with('/') && (self.has(path) || !path.starts_with("/proc/"))
     }
 
-    /// Changes what a file says, any bytes; makes a file that is missing. Whether it may be read stays as it is.
+    /// Changes a file's content to any bytes; creates a missing file. Its permissions stay the same.
     pub fn write(&self, path: &str, text: impl AsRef<[u8]>) {
         self.make_fast(path);
         self.core.tree.write(path, text.as_ref());
     }
 
-    /// Takes a file or folder away.
+    /// Removes a file or folder.
     pub fn remove(&self, path: &str) {
         let mut slow = self.slow.lock().unwrap();
         slow.remove(path);
         self.core.tree.remove(path);
     }
 
-    /// The shell's user may not read this file from now on; root still may.
+    /// From now on, the shell's user may not read this file; root still may.
     pub fn refuse(&self, path: &str) {
         self.core.tree.set_mode(path, 0);
     }
 
-    /// Everybody may read this file from now on.
+    /// From now on, everybody may read this file.
     pub fn allow(&self, path: &str) {
         self.core.tree.set_mode(path, 0o444);
     }
 
-    /// Each reader of `path` waits for `delay` before it gets `text`.
+    /// Makes each reader of `path` wait for `delay` before it gets `text`.
     pub fn slow_down(&self, path: &str, delay: Duration, text: &str) {
         let mut slow = self.slow.lock().unwrap();
         slow.remove(path);
@@ -211,17 +213,17 @@ impl VirtualDevice {
         }
     }
 
-    /// Adds a line to the log, which running `logcat`s print.
+    /// Adds a line to the log, which running `logcat` processes print.
     pub fn log(&self, line: &str) {
         self.core.tree.append("/system/etc/virtual/logcat.txt", format!("{line}\n").as_bytes());
     }
 
-    /// Changes what `dumpsys SERVICE` prints; makes a service that is missing.
+    /// Changes what `dumpsys SERVICE` prints; creates a missing service.
     pub fn dumpsys(&self, service: &str, text: &str) {
         self.core.tree.write(&format!("/system/etc/virtual/dumpsys/{service}"), text.as_bytes());
     }
 
-    /// Changes a property, any bytes without a line break; makes one that is missing.
+    /// Sets a property to any bytes without a line break; creates a missing one.
     pub fn set_property(&self, name: &str, value: &[u8]) {
         let path = "/system/etc/virtual/getprop.txt";
         let before = std::fs::read(self.core.tree.host_path(path)).unwrap();
@@ -236,17 +238,18 @@ impl VirtualDevice {
         self.core.tree.write(path, &after);
     }
 
-    /// Loses the connection; the device goes on accepting new ones.
+    /// Drops the connection; the device continues to accept new ones.
     pub fn drop_link(&self) {
         self.core.cut_links();
     }
 
-    /// Loses the connection when `bytes` more have been sent to the host.
+    /// Drops the connection when `bytes` more have been sent to the host.
     pub fn drop_after_bytes(&self, bytes: usize) {
         self.core.set_budget(bytes);
     }
 
-    /// Loses the connection as a command with this part arrives, after so many of them that work.
+    /// Drops the connection when a command containing this part arrives, after `after` such commands that
+    /// work.
     pub fn drop_link_at(&self, part: &str, after: usize) {
         self.core.set_cut_at(part, after);
     }
@@ -256,7 +259,7 @@ impl VirtualDevice {
         self.core.is_cut_at()
     }
 
-    /// Whether connections are refused, as by a device out of reach. Those there are stay.
+    /// Sets whether connections are refused, as by a device out of reach. Existing ones stay.
     pub fn refuse_connections(&self, refuse: bool) {
         if refuse {
             self.core.listener.close();
@@ -265,17 +268,19 @@ impl VirtualDevice {
         }
     }
 
-    /// Changes what is added to each packet, both ways.
+    /// Changes what is added to each packet, in both directions.
     pub fn set_delay(&self, delay: Duration) {
         self.core.set_delay(delay);
     }
 
-    /// Changes how the device answers hosts. One that is waiting for its key learns at once that it is allowed.
+    /// Changes how the device answers hosts. A host that waits for its key to be accepted learns at once that
+    /// it is allowed.
     pub fn set_state(&self, state: LinkState) {
         self.core.set_link_state(state);
     }
 
-    /// Kills everything and comes back after `time`, with the clock since boot near 0. A limited disk comes back empty.
+    /// Kills everything and comes back after `time`, with the clock since boot near 0. A limited disk comes
+    /// back empty.
     pub fn reboot(&self, time: Duration) {
         self.core.reboot(time);
     }

@@ -1,16 +1,17 @@
-//! Readings that change with time: clocks, temperatures and busy shares swing, the counters of `/proc/stat` grow.
+//! Readings that change over time: clocks, temperatures and busy shares swing, the counters of `/proc/stat`
+//! grow.
 
 use std::collections::BTreeMap;
 use std::f64::consts::TAU;
 
-/// Time of one swing of most readings, in seconds.
+/// Period of most swinging readings, seconds.
 const PERIOD_S: f64 = 4.0;
-/// How far temperatures swing to either side, in m°C.
+/// How far temperatures swing in each direction, m°C.
 const SWING_MC: f64 = 1500.0;
 /// Ticks of `/proc/stat` per second of one CPU.
 const TICKS_PER_S: f64 = 100.0;
 
-/// Files with a clock, and the one beside it that lists the clocks there are.
+/// Files with a clock, each with the file beside it that lists the available clocks.
 const CLOCKS: [(&str, &str); 4] = [
     ("/scaling_cur_freq", "/scaling_available_frequencies"),
     ("/gpuclk", "/gpu_available_frequencies"),
@@ -18,8 +19,8 @@ const CLOCKS: [(&str, &str); 4] = [
     ("/gpu_clock", "/gpu_freq_table"),
 ];
 
-/// What the files say `elapsed_s` seconds after the readings began to move. `base` has every file of the device by path;
-/// files that do not move are left out.
+/// The contents of the files `elapsed_s` seconds after the readings began to move. `base` has every file of
+/// the device by path; files that do not move are left out.
 pub fn readings(base: &BTreeMap<String, String>, elapsed_s: f64) -> BTreeMap<String, String> {
     let mut moved = BTreeMap::new();
     for (path, text) in base {
@@ -50,7 +51,7 @@ pub fn readings(base: &BTreeMap<String, String>, elapsed_s: f64) -> BTreeMap<Str
     moved
 }
 
-/// The clocks of single CPUs that a policy's clock is also found under.
+/// The files of single CPUs in which a policy's clock also appears.
 fn cpus_of(base: &BTreeMap<String, String>, policy: &str) -> Vec<String> {
     let cpus = base.get(&format!("{policy}/related_cpus")).map(String::as_str).unwrap_or_default();
     cpus.split_whitespace()
@@ -70,7 +71,7 @@ fn index(share: f64, count: usize) -> usize {
     ((share * count as f64) as usize).min(count.saturating_sub(1))
 }
 
-/// `/proc/stat` after each CPU has spent the time: half of it for users, a fifth in the kernel, the rest idle.
+/// `/proc/stat` after each CPU has spent this time: half in user mode, a fifth in the kernel, the rest idle.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole ticks")]
 fn grown(text: &str, elapsed_s: f64) -> String {
     let cpus = text.lines().filter(|line| line.starts_with("cpu") && !line.starts_with("cpu ")).count();

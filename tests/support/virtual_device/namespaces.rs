@@ -1,4 +1,5 @@
-//! The Linux namespaces of one device: its own processes, mounts, users and time since boot, which shells of the device enter.
+//! The Linux namespaces of one device, which its shells enter: its own processes, mounts, users and time
+//! since boot.
 
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
@@ -10,27 +11,27 @@ use std::process::{Child, Command, Stdio};
 
 const BOOT: &str = include_str!("boot.sh");
 
-/// What a user has to do where namespaces are not permitted.
+/// What a user has to do if namespaces are not permitted.
 const PERMIT: &str = "The virtual device needs unprivileged user namespaces (or root), and PID, mount and time namespaces \
                       (Linux 5.6). To permit them: `sysctl -w kernel.unprivileged_userns_clone=1` (Debian), `sysctl -w \
                       kernel.apparmor_restrict_unprivileged_userns=0` (Ubuntu 23.10 and later); in a container, run it with \
                       --privileged, because a masked /proc cannot be mounted again.";
 
-/// What the namespaces are made of.
+/// What the namespaces are built from.
 pub struct Layout<'a> {
     /// Becomes `/`.
     pub tree: &'a Path,
-    /// Files laid over those of the same name in `/proc`.
+    /// Files laid over those with the same names in `/proc`.
     pub proc: &'a Path,
-    /// The shell as seen in the tree.
+    /// The shell's path as seen in the tree.
     pub shell: &'a str,
-    /// A folder of the tree that gets a file system of this many bytes.
+    /// A folder in the tree that gets a file system of this many bytes.
     pub limited: Option<(&'a str, u64)>,
-    /// What `/proc/uptime` starts at, in seconds.
+    /// Initial value of `/proc/uptime`, seconds.
     pub uptime_s: i64,
 }
 
-/// Running namespaces; killed with everything in them when dropped.
+/// Running namespaces; killed on drop, with everything in them.
 pub struct Namespaces {
     keeper: Child,
     init: Pid,
@@ -70,12 +71,13 @@ impl Namespaces {
         Self { keeper, init: pid, root }
     }
 
-    /// A handle of the device's `/`, with its mounts.
+    /// A handle for the device's `/`, with its mounts.
     pub fn root(&self) -> &OwnedFd {
         &self.root
     }
 
-    /// A command inside the device, as leader of its own session. A user other than 0 has no capabilities.
+    /// A command inside the device, as the leader of its own session. Users other than 0 have no
+    /// capabilities.
     pub fn command(&self, uid: u32, program: &str) -> Command {
         let mut command = Command::new(tool("nsenter"));
         command.env_clear().args(["--target", &self.init.as_raw_nonzero().to_string()]);
@@ -88,9 +90,9 @@ impl Namespaces {
         command
     }
 
-    /// Kills every process of the device and waits until they are gone.
+    /// Kills all processes of the device and waits until they are gone.
     pub fn kill(&mut self) {
-        // The keeper is the parent of init and has not been waited for, so the number still means init.
+        // The keeper is init's parent and has not been waited for, so the pid still means init.
         if let Ok(None) = self.keeper.try_wait() {
             let _ = kill_process(self.init, Signal::KILL);
         }
@@ -104,8 +106,8 @@ impl Drop for Namespaces {
     }
 }
 
-/// Sends `SIGHUP` to the shell behind `entered`, a running command of [`Namespaces::command`], and only to it, as adbd does.
-/// A command that has not forked yet is waited for.
+/// Sends `SIGHUP` to the shell behind `entered`, a running command from [`Namespaces::command`], and only to
+/// it, as adbd does. If the command has not forked yet, waits for that.
 pub fn hang_up(entered: u32) {
     let children = format!("/proc/{entered}/task/{entered}/children");
     for _ in 0..1000 {
@@ -118,7 +120,7 @@ pub fn hang_up(entered: u32) {
     }
 }
 
-/// Full path of a program of this machine.
+/// Full path of a program on this machine.
 pub fn tool(name: &str) -> std::path::PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let extra = ["/usr/bin", "/bin", "/usr/sbin", "/sbin"].map(Into::into);
@@ -160,7 +162,7 @@ pub fn environment<'a>(android: bool) -> &'a [(&'a str, &'a str)] {
     }
 }
 
-/// Whether bytes from the wire can be an argument of a program.
+/// Whether bytes from the wire can be a program's argument.
 pub fn is_argument(text: &OsStr) -> bool {
     !text.as_encoded_bytes().contains(&0)
 }

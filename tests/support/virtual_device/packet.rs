@@ -1,13 +1,14 @@
-//! Packets of adb's device transport: a header of 24 bytes (command, two arguments, length, sum, magic; little-endian), then data.
+//! Packets of adb's device transport: a 24-byte header (command, two arguments, length, checksum, magic;
+//! little-endian), then data.
 
 use std::io::{self, Read};
 
-/// Protocol version from which sums are not checked.
+/// Protocol version from which on checksums are not verified.
 pub const VERSION: u32 = 0x0100_0001;
-/// Largest payload that this device takes, in bytes.
+/// Largest payload this device accepts, bytes.
 pub const MAX_PAYLOAD: u32 = 1024 * 1024;
 
-/// What a packet asks for.
+/// What a packet requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     Connect,
@@ -52,7 +53,7 @@ impl Packet {
         Self { command, arg0, arg1, payload: Vec::new() }
     }
 
-    /// Header and data, ready to send. The sum is filled in where the other side may still check it.
+    /// Header and data, ready to send. The checksum is filled in for sides that still verify it.
     pub fn encode(&self) -> Vec<u8> {
         let sum = match self.command {
             Command::Connect | Command::Auth => self.payload.iter().map(|byte| u32::from(*byte)).sum(),
@@ -68,7 +69,7 @@ impl Packet {
         bytes
     }
 
-    /// Reads the next packet; an unknown or damaged one is an error, after which the link is of no use.
+    /// Reads the next packet; an unknown or damaged one is an error, after which the link is unusable.
     pub fn read(from: &mut impl Read) -> io::Result<Self> {
         let mut header = [0u8; 24];
         from.read_exact(&mut header)?;

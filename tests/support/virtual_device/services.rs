@@ -17,7 +17,8 @@ pub enum Service {
     Say(&'static str),
 }
 
-/// What `name` stands for, or nothing when this device does not know it: the host then sees the stream closed.
+/// The service that `name` stands for; `None` if this device does not know it, so that the host sees the
+/// stream closed.
 pub fn find(core: &Core, name: &[u8]) -> Option<Service> {
     let colon = name.iter().position(|byte| *byte == b':')?;
     let (kind, rest) = (std::str::from_utf8(&name[..colon]).ok()?, &name[colon + 1..]);

@@ -1,4 +1,5 @@
-//! The `shell:` and `exec:` services: a command of the device behind pipes, with or without the framing of shell v2.
+//! The `shell:` and `exec:` services: a command on the device behind pipes, with or without the framing of
+//! shell v2.
 
 use super::core::Core;
 use super::namespaces::{hang_up, is_argument};
@@ -20,15 +21,16 @@ mod kind {
     pub const CLOSE_STDIN: u8 = 4;
 }
 
-/// Most that is read at once, in bytes.
+/// Maximum read at once, bytes.
 const CHUNK: usize = 64 * 1024;
 
-/// What to run and how to carry it.
+/// What to run, and how to transfer its data.
 pub struct Request {
     /// Empty for a shell that reads commands.
     pub command: OsString,
     pub v2: bool,
-    /// `exec:`, which leaves bytes alone; an old `shell:` goes through a terminal that turns `\n` into `\r\n`.
+    /// `exec:`, which does not change bytes; an old `shell:` goes through a terminal that turns `\n` into
+    /// `\r\n`.
     pub exec: bool,
     pub term: Option<String>,
 }
@@ -40,7 +42,7 @@ enum Framing {
     Plain,
 }
 
-/// Runs the request until it has ended and everything was sent.
+/// Runs the request until it has ended and all output has been sent.
 pub fn run(core: &Core, stream: &Arc<Stream>, input: Input, request: &Request) {
     if core.cuts(&request.command.to_string_lossy()) {
         return;
@@ -50,7 +52,7 @@ pub fn run(core: &Core, stream: &Arc<Stream>, input: Input, request: &Request) {
         return;
     };
     let pid = child.id();
-    // Set under its lock when the child has been waited for: its number then may mean something else.
+    // Set under its lock once the child has been waited for: its pid may mean something else afterwards.
     let gone = Arc::new(Mutex::new(false));
     let seen = gone.clone();
     stream.on_close(move || {
@@ -82,7 +84,7 @@ pub fn run(core: &Core, stream: &Arc<Stream>, input: Input, request: &Request) {
 
 type Output = Box<dyn Read + Send>;
 
-/// The process and what it prints. Nothing when the device is off, or the command cannot be one.
+/// The process and its output. `None` if the device is off, or if the command cannot be one.
 fn spawn(core: &Core, request: &Request) -> Option<(Child, Vec<(Framing, Output)>)> {
     if !is_argument(&request.command) {
         return None;
@@ -125,7 +127,8 @@ fn frame(kind: u8, data: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// Sends what a process prints. Ends, and closes the pipe, when the host is gone: the process then finds it broken.
+/// Sends a process's output. If the host is gone, stops and closes the pipe, so that the process finds it
+/// broken.
 fn forward(mut from: Output, stream: &Stream, framing: Framing) {
     let mut buffer = vec![0; CHUNK];
     while let Ok(count @ 1..) = from.read(&mut buffer) {
@@ -152,7 +155,7 @@ fn with_carriage_returns(data: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Gives the process what the host sends, until the host closes standard input or the process does.
+/// Passes on what the host sends to the process, until the host closes standard input or the process does.
 fn feed(mut input: Input, mut stdin: impl Write, v2: bool) {
     if !v2 {
         let _ = io::copy(&mut input, &mut stdin);

@@ -9,18 +9,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How often a reader is looked for.
+/// How often to check for a reader.
 const POLL: Duration = Duration::from_millis(1);
 
-/// Answers readers of one path until it is dropped.
+/// Answers readers of one path until dropped.
 pub struct SlowFile {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl SlowFile {
-    /// From now on each reader of `path` waits for `delay` and then reads `text`. Readers that open the file within the same
-    /// millisecond may share one answer, as only one of them then gets it.
+    /// From now on, each reader of `path` waits for `delay` and then gets `text`. Readers that open the file
+    /// within the same millisecond may share an answer, since only one of them gets it.
     pub fn start(tree: &Arc<Tree>, path: &str, delay: Duration, text: &str) -> Self {
         assert!(!path.starts_with("/proc/"), "a file laid over /proc cannot be replaced");
         let stop = Arc::new(AtomicBool::new(false));
@@ -35,12 +35,12 @@ impl SlowFile {
                     std::thread::sleep(POLL);
                     continue;
                 };
-                // The next reader shall wait anew and not find this one's answer.
+                // The next reader must wait again instead of finding this one's answer.
                 tree.put_fifo(&file);
                 let text = text.clone();
                 std::thread::spawn(move || {
                     std::thread::sleep(delay);
-                    // The reader may have been killed meanwhile.
+                    // The reader may have been killed in the meantime.
                     let _ = File::from(writer).write_all(text.as_bytes());
                 });
             }

@@ -1,4 +1,4 @@
-//! The snapshots in `tests/data/devices`: what a device is and what its files say.
+//! The snapshots in `tests/data/devices`: which device it is, and what its files contain.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -7,20 +7,20 @@ use std::path::PathBuf;
 /// Which device to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Snapshot {
-    /// Android 14 phone that is not rooted.
+    /// An Android 14 phone that is not rooted.
     Sm8650User,
-    /// Android 13 phone with `su`.
+    /// An Android 13 phone with `su`.
     Sm8550Root,
-    /// Qualcomm Linux board whose adb shell is root.
+    /// A Qualcomm Linux board whose adb shell is root.
     Qcs6490Linux,
 }
 
-/// What the device's readings show.
+/// The situation that the device's readings show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scene {
     #[default]
     Idle,
-    /// A model runs.
+    /// A model is running.
     Load,
     /// A model has run until the device got hot.
     Throttle,
@@ -30,12 +30,12 @@ pub enum Scene {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
     Text(String),
-    /// Exists, and the adb shell may not read it.
+    /// Exists, but the adb shell may not read it.
     Refused(String),
 }
 
 impl Entry {
-    /// What the file says to those who may read it.
+    /// The file's content, for those who may read it.
     pub fn text(&self) -> &str {
         match self {
             Self::Text(text) | Self::Refused(text) => text,
@@ -106,19 +106,19 @@ impl Snapshot {
 }
 
 impl Data {
-    /// A text file of the snapshot's folder, when it has one.
+    /// A text file in the snapshot's folder, if it exists.
     pub fn text(&self, name: &str) -> Option<String> {
         std::fs::read_to_string(self.folder.join(name)).ok()
     }
 
-    /// A property of Android; empty when there is none.
+    /// An Android property; empty if there is none.
     pub fn property(&self, name: &str) -> String {
         let start = format!("[{name}]: [");
         let all = self.text("getprop.txt").unwrap_or_default();
         all.lines().find_map(|line| line.strip_prefix(&start)?.strip_suffix(']')).unwrap_or_default().to_owned()
     }
 
-    /// What every file that any scene touches says in `scene`, by path.
+    /// The content, in `scene`, of every file that any scene changes, by path.
     pub fn scene(&self, scene: Scene) -> BTreeMap<String, String> {
         let overlay = match scene {
             Scene::Idle => None,
@@ -134,7 +134,8 @@ impl Data {
             .collect()
     }
 
-    /// The text of `dumpsys thermalservice` in `scene`: hot is `severe`, as the skin limits in the text have it.
+    /// The text of `dumpsys thermalservice` in `scene`: the hot scene is `severe`, in line with the skin
+    /// limits in the text.
     pub fn thermal_service(&self, scene: Scene) -> Option<String> {
         let text = self.text("dumpsys_thermalservice.txt")?;
         if scene != Scene::Throttle {
@@ -161,7 +162,7 @@ fn texts(value: &Value) -> Vec<String> {
     value.as_array().into_iter().flatten().map(|text| text.as_str().unwrap().to_owned()).collect()
 }
 
-/// A pattern is a path, or with `*` at its end everything that begins so.
+/// A pattern is a path, or, with `*` at its end, everything that begins with the rest.
 fn matches(pattern: &str, path: &str) -> bool {
     pattern.strip_suffix('*').map_or(pattern == path, |start| path.starts_with(start))
 }

@@ -31,7 +31,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// A stream and the reader of what the host sends.
+    /// A stream, and the reader for what the host sends.
     pub fn new(link: Arc<Link>, local: u32, remote: u32) -> (Arc<Self>, Input) {
         let (input, chunks) = channel();
         let state = State { ready: true, closed: false, input: Some(input), on_close: None };
@@ -44,12 +44,12 @@ impl Stream {
         Packet { command, arg0: self.local, arg1: self.remote, payload }
     }
 
-    /// Says that the service exists, or that data was taken.
+    /// Confirms that the service exists, or that data was received.
     pub fn okay(&self) {
         self.link.send(&self.packet(Command::Okay, Vec::new()));
     }
 
-    /// Sends everything, in as many packets as it takes, each after the one before was acknowledged.
+    /// Sends everything, in as many packets as necessary, each one after the previous one was acknowledged.
     pub fn write(&self, data: &[u8]) -> Result<(), Closed> {
         for chunk in data.chunks(self.link.max_payload()) {
             let mut state = self.state.lock().unwrap();
@@ -65,7 +65,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Closes from this side, once the host has taken the last write.
+    /// Closes the stream from this side, once the host has acknowledged the last write.
     pub fn close(&self) {
         {
             let mut state = self.state.lock().unwrap();
@@ -83,7 +83,8 @@ impl Stream {
         self.link.forget(self.local);
     }
 
-    /// Runs `action` when the host closes the stream or the link is lost; at once when that has happened already.
+    /// Runs `action` when the host closes the stream or the link is lost; at once if that has already
+    /// happened.
     pub fn on_close(&self, action: impl FnOnce() + Send + 'static) {
         let mut state = self.state.lock().unwrap();
         if state.closed {
@@ -94,20 +95,20 @@ impl Stream {
         }
     }
 
-    /// The host acknowledged a write.
+    /// Called when the host has acknowledged a write.
     pub fn acknowledged(&self) {
         self.state.lock().unwrap().ready = true;
         self.changed.notify_all();
     }
 
-    /// The host sent data.
+    /// Called when the host has sent data.
     pub fn received(&self, data: Vec<u8>) {
         if let Some(input) = &self.state.lock().unwrap().input {
             let _ = input.send(data);
         }
     }
 
-    /// The host closed the stream, or the link is gone.
+    /// Called when the host has closed the stream, or the link is gone.
     pub fn closed_by_host(&self) {
         let action = {
             let mut state = self.state.lock().unwrap();
@@ -117,13 +118,14 @@ impl Stream {
         };
         self.changed.notify_all();
         if let Some(action) = action {
-            // An action may wait for a process to show up; the link goes on meanwhile.
+            // An action may wait for a process to appear; meanwhile the link continues.
             std::thread::spawn(action);
         }
     }
 }
 
-/// What the host sends on a stream. Each chunk is acknowledged when it is taken, so a slow service slows the host.
+/// What the host sends on a stream. Each chunk is acknowledged when it is read, so a slow service slows down
+/// the host.
 pub struct Input {
     stream: Arc<Stream>,
     chunks: Receiver<Vec<u8>>,

@@ -1,4 +1,5 @@
-//! The `sync:` service: status, listing, sending and receiving files, with the rights of the device's shell user.
+//! The `sync:` service: status, listing, sending and receiving files, with the permissions of the device's
+//! shell user.
 
 use super::stream::{Input, Stream};
 use rustix::fd::OwnedFd;
@@ -11,15 +12,15 @@ use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Longest name of a request, in bytes.
+/// Longest name in a request, bytes.
 const MAX_PATH: usize = 1024;
-/// Most data of one `DATA` block, in bytes.
+/// Maximum data in one `DATA` block, bytes.
 const MAX_DATA: usize = 64 * 1024;
 
 const LINK: u32 = 0o120_000;
 const KIND: u32 = 0o170_000;
 
-/// The stream is of no more use: the host closed it, or broke the protocol.
+/// The stream is unusable: the host closed it, or violated the protocol.
 struct Over;
 
 impl From<io::Error> for Over {
@@ -41,8 +42,8 @@ struct Service<'a> {
     input: Input,
 }
 
-/// Serves until the host quits. Must have the thread for itself: for a user other than 0 it gives up this thread's capabilities,
-/// so the kernel refuses what it would refuse to the shell.
+/// Serves until the host quits. Needs a thread of its own: for users other than 0 it gives up this thread's
+/// capabilities, so that the kernel refuses what it would refuse to the shell.
 pub fn serve(root: &OwnedFd, uid: u32, stream: &Stream, input: Input) {
     if uid != 0 {
         let mut sets = capabilities(None).unwrap();
@@ -94,7 +95,7 @@ impl Service<'_> {
         self.send(&Fields::new(*b"FAIL").u32(size(message.len())).bytes(message.as_bytes()).0)
     }
 
-    /// A file of the device; links lead where they would on the device.
+    /// Opens a file of the device; links point to where they would on the device.
     fn open(&self, path: &Path, flags: OFlags, mode: u32) -> Result<OwnedFd, Errno> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         rustix::fs::openat2(self.root, path, flags | OFlags::CLOEXEC, Mode::from(mode), ResolveFlags::IN_ROOT)
@@ -119,7 +120,7 @@ impl Service<'_> {
 
     fn list(&self, path: &Path, v2: bool) -> Result<(), Over> {
         let id = if v2 { *b"DNT2" } else { *b"DENT" };
-        // A folder that cannot be opened looks empty: the protocol has no place for the reason.
+        // A folder that cannot be opened looks empty: the protocol cannot report the reason.
         if let Ok(folder) = self.open(path, OFlags::RDONLY | OFlags::DIRECTORY, 0) {
             for entry in Dir::read_from(&folder).into_iter().flatten().flatten() {
                 let stat = rustix::fs::statat(&folder, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW);
@@ -170,7 +171,7 @@ impl Service<'_> {
         }
     }
 
-    /// The next block of a file, or at the end nothing and the time of change in seconds since 1970.
+    /// The next block of a file, or, at the end, `None` and the modification time in seconds since 1970.
     fn block(&mut self, buffer: &mut Vec<u8>) -> Result<Option<u32>, Over> {
         match self.header()? {
             (id, time_s) if &id == b"DONE" => {
@@ -205,7 +206,8 @@ impl Service<'_> {
     fn take_file(&mut self, path: &Path, mode: u32) -> Result<Result<(), String>, Over> {
         let mut outcome = self.create(path, mode).map_err(|error| format!("couldn't create file: {}", text(error)));
         let mut buffer = Vec::new();
-        // All blocks are taken even after a failure: the host reads its answer only when it has sent everything.
+        // All blocks are read even after a failure: the host reads the answer only after it has sent
+        // everything.
         let time_s = loop {
             if let Some(time_s) = self.block(&mut buffer)? {
                 break time_s;
@@ -223,7 +225,7 @@ impl Service<'_> {
             .and_then(|file| finish(&file, mode, time_s).map_err(|error| format!("fchmod failed: {}", text(error)))))
     }
 
-    /// A new file in place of one with this name; a link or a device node is written through instead.
+    /// A new file in place of one with this name; a link or device node is written through instead.
     fn create(&self, path: &Path, mode: u32) -> Result<File, Errno> {
         let (folder, name) = self.folder_of(path)?;
         let is_file = |stat: Stat| stat.st_mode & KIND == 0o100_000;
@@ -237,7 +239,7 @@ impl Service<'_> {
         }
     }
 
-    /// The folder that `path` is in, made when it is missing, and the last part of the name.
+    /// The folder that contains `path`, created if missing, and the last part of the name.
     fn folder_of<'p>(&self, path: &'p Path) -> Result<(OwnedFd, &'p OsStr), Errno> {
         let name = path.file_name().ok_or(Errno::ISDIR)?;
         let parent = path.parent().unwrap_or(Path::new(""));
@@ -281,13 +283,13 @@ impl Fields {
         self.bytes(&value.to_le_bytes())
     }
 
-    /// Mode, size, time of change: the old form.
+    /// Mode, size, modification time: the old form.
     fn brief(self, stat: &Stat) -> Self {
         let length = u32::try_from(stat.st_size).unwrap_or(u32::MAX);
         self.u32(stat.st_mode).u32(length).u32(u32::try_from(stat.st_mtime).unwrap_or(0))
     }
 
-    /// Error number and everything else. The owner of all files is the shell's user.
+    /// Error number and everything else. All files belong to the shell's user.
     fn full(self, stat: Result<Stat, Errno>, uid: u32) -> Self {
         match stat {
             Err(error) => self.u32(error.raw_os_error().unsigned_abs()).bytes(&[0; 64]),
@@ -311,7 +313,7 @@ fn size(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 
-/// The C library's words for an error.
+/// The C library's text for an error.
 fn text(error: Errno) -> String {
     text_of(&io::Error::from(error))
 }

@@ -1,4 +1,5 @@
-//! A device's files on this machine: built from a snapshot, changed while it runs, removed at the end.
+//! A device's files on this machine: built from a snapshot, changed while the device runs, removed at the
+//! end.
 
 use super::namespaces::tool;
 use super::snapshot::{Data, Entry};
@@ -11,7 +12,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Texts that the stand-in commands print.
+/// Texts printed by the stand-in commands.
 const TEXTS: &str = "/system/etc/virtual";
 
 const SCRIPTS: [(&str, &str); 16] = [
@@ -33,19 +34,19 @@ const SCRIPTS: [(&str, &str); 16] = [
     ("app_process64", include_str!("commands/app_process64")),
 ];
 
-/// Folders of this machine that the device needs for its programs: the loader, the C library, util-linux.
+/// This machine's folders that the device needs for its programs: the loader, the C library, util-linux.
 const HOST: [&str; 7] = ["usr/bin", "usr/sbin", "usr/lib", "usr/lib32", "usr/lib64", "usr/libexec", "usr/share"];
-/// The same outside of `/usr`: links into it on most systems.
+/// The same outside `/usr`: on most systems, links into it.
 const HOST_ROOT: [&str; 5] = ["lib", "lib32", "lib64", "bin", "sbin"];
 
-/// Commands of Android that Debian's toybox leaves out; those of this machine do.
+/// Android commands that Debian's toybox lacks; this machine's are used instead.
 const BORROWED: [&str; 7] = ["awk", "dd", "diff", "expr", "gzip", "stty", "tr"];
 
 /// The files of one device.
 pub struct Tree {
     folder: TempDir,
     android: bool,
-    /// Held while a file is changed, since its mode may be another for a moment.
+    /// Held while a file is changed, since its mode may temporarily be another.
     changing: Mutex<()>,
 }
 
@@ -75,7 +76,7 @@ impl Tree {
             tree.add_board(data);
         }
         for (path, entry) in &data.entries {
-            // Not a file of the snapshot: the namespaces have a clock of their own.
+            // Not taken from the snapshot: the namespaces have their own clock.
             if path == "/proc/uptime" {
                 continue;
             }
@@ -115,7 +116,7 @@ impl Tree {
         let applets = Command::new(tool("toybox")).output().unwrap();
         for name in String::from_utf8(applets.stdout).unwrap().split_whitespace() {
             let link = bin.join(name);
-            // Without a script for it there is no `su`.
+            // Without a script for it, there is no `su`.
             if name != "su" && link.symlink_metadata().is_err() {
                 symlink("toybox", link).unwrap();
             }
@@ -142,7 +143,7 @@ impl Tree {
                 fs::write(texts.join(file), text).unwrap();
             }
         }
-        // Nothing is ever written to it: what waits for it waits for its time to be over.
+        // Nothing is ever written to it: whoever waits for it waits until the time is up.
         let never = texts.join("never");
         make_fifo(&never);
         set_mode(&never, 0o666);
@@ -170,7 +171,8 @@ impl Tree {
         fs::write(etc.join("group"), "root:x:0:\nshell:x:2000:\n").unwrap();
     }
 
-    /// As on Android, where the shell owns few folders and may not even look into some; a board's shell is root anyway.
+    /// As on Android, where the shell owns few folders and may not even look into some; a board's shell is
+    /// root anyway.
     fn set_folder_modes(&self) {
         if !self.android {
             return;
@@ -187,17 +189,17 @@ impl Tree {
         fs::create_dir_all(self.root().join(path)).unwrap();
     }
 
-    /// The folder that is the device's `/`.
+    /// The folder that serves as the device's `/`.
     pub fn root(&self) -> PathBuf {
         self.folder.path().join("tree")
     }
 
-    /// The folder with the files that lie over those of `/proc`.
+    /// The folder with the files laid over those of `/proc`.
     pub fn proc(&self) -> PathBuf {
         self.folder.path().join("proc")
     }
 
-    /// Where a path of the device is on this machine. What is in memory (a limited disk) is not there.
+    /// The path on this machine of a path on the device. Anything in memory (a limited disk) is not there.
     pub fn host_path(&self, path: &str) -> PathBuf {
         assert!(path.starts_with('/'), "{path} is not an absolute path");
         match path.strip_prefix("/proc/") {
@@ -206,8 +208,8 @@ impl Tree {
         }
     }
 
-    /// Replaces what a file says, in place, since it may be mounted somewhere; makes it when it is missing. The new text is
-    /// written over the old one, so a reader never finds the file empty.
+    /// Replaces a file's content in place, since the file may be mounted somewhere; creates a missing file.
+    /// The new text is written over the old one, so a reader never finds the file empty.
     pub fn write(&self, path: &str, text: &[u8]) {
         let _changing = self.changing.lock().unwrap();
         let file = self.host_path(path);
@@ -226,13 +228,13 @@ impl Tree {
         }
     }
 
-    /// Adds bytes at the end of a file.
+    /// Appends bytes to a file.
     pub fn append(&self, path: &str, text: &[u8]) {
         let _changing = self.changing.lock().unwrap();
         OpenOptions::new().append(true).open(self.host_path(path)).unwrap().write_all(text).unwrap();
     }
 
-    /// Takes a file or a whole folder away.
+    /// Removes a file or a whole folder.
     pub fn remove(&self, path: &str) {
         assert!(!path.starts_with("/proc/"), "files laid over /proc cannot go away; refuse {path} instead");
         let _changing = self.changing.lock().unwrap();
@@ -253,22 +255,23 @@ impl Tree {
         set_mode(&self.host_path(path), mode);
     }
 
-    /// Puts a new FIFO where `file` is, in one step; those who have the old file open keep it.
+    /// Puts a new FIFO in place of `file` in one step; those who have the old file open keep it.
     pub fn put_fifo(&self, file: &Path) {
         let _changing = self.changing.lock().unwrap();
         self.with_folder_of(file, &|| {
             let fresh = file.with_extension("fresh");
             make_fifo(&fresh);
-            // Its owner, who is also the shell's user, has to open it for writing.
+            // Its owner, who is also the shell's user, must be able to open it for writing.
             set_mode(&fresh, 0o644);
             fs::rename(&fresh, file).unwrap();
         });
     }
 
-    /// Removes everything. A service's thread that is about to end may still add a file, so this tries more than once.
+    /// Removes everything. A service's thread that is about to end may still add a file, so this is tried
+    /// more than once.
     pub fn clear(&self) {
         for _ in 0..50 {
-            // Folders without write permission, of the device or of a test, could not be emptied.
+            // Folders without write permission, the device's or a test's, could not be emptied.
             for_each_folder(self.folder.path(), &mut |_| {});
             match fs::remove_dir_all(self.folder.path()) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -279,7 +282,8 @@ impl Tree {
         }
     }
 
-    /// Does something to a folder's entries that the folder's mode may not allow, making the folder when it is missing.
+    /// Does something with a folder's entries that the folder's mode may not allow; creates the folder if it
+    /// is missing.
     fn with_folder_of(&self, file: &Path, action: &dyn Fn()) {
         let folder = file.parent().unwrap();
         if !folder.is_dir() {
@@ -293,15 +297,15 @@ impl Tree {
 }
 
 impl Drop for Tree {
-    /// Whatever was left when the device stopped.
+    /// Removes whatever was left when the device stopped.
     fn drop(&mut self) {
         self.clear();
     }
 }
 
-/// Calls `action` for a folder, then for those in it, not through links.
+/// Calls `action` for a folder, then for those inside it, without following links.
 fn for_each_folder(folder: &Path, action: &mut impl FnMut(&Path)) {
-    // First open, so that what is inside can be reached; the action then has the last word.
+    // Opened first, so that its contents can be reached; the action then has the last word.
     let _ = fs::set_permissions(folder, Permissions::from_mode(0o755));
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {

@@ -1,4 +1,4 @@
-//! Running a program with the tap in it, and reading what the tap tells.
+//! Runs a program with the tap in it, and reads what the tap reports.
 
 #![allow(clippy::unwrap_used, dead_code, reason = "a test fails by panicking, and not every one needs all of this")]
 
@@ -38,7 +38,7 @@ pub fn runtime(version: &str) -> PathBuf {
     })
 }
 
-/// What one run told, by connection.
+/// What one run reported, by connection.
 #[derive(Default)]
 pub struct Told {
     pub connections: Vec<Vec<TapMessage>>,
@@ -94,7 +94,7 @@ pub fn serve(stream: UnixStream) -> Vec<TapMessage> {
     let mut messages = Vec::new();
     let mut ring = None;
     for line in BufReader::new(stream).lines().map_while(Result::ok) {
-        // The last line of a killed process may be half a line.
+        // The last line of a killed process may be incomplete.
         let Ok(message) = serde_json::from_str(&line) else { break };
         if let TapMessage::Hello(process) = &message {
             ring = process.ring.clone().or(ring);
@@ -157,7 +157,7 @@ pub fn tapped(mut command: Command, variables: &[(&str, &str)]) -> Run {
         .unwrap()
         .flatten()
         .map(|entry| entry.file_name())
-        // Copies of context binaries are for whoever reads what was told; here nobody fetches them.
+        // Copies of context binaries are meant for whoever reads the messages; here nobody fetches them.
         .filter(|name| !name.to_string_lossy().ends_with(".binary"))
         .collect();
     assert!(left.len() <= 3, "sockets and rings of killed processes only: {left:?}");

@@ -51,7 +51,7 @@ impl Supervisor {
         }
     }
 
-    /// Why the runner has to be ended now, if it has to.
+    /// Why the runner must be ended now, if it must.
     pub(super) fn overdue(&self) -> Option<String> {
         let silent = self.last_sign.elapsed();
         if !self.hello && silent > HELLO_TIMEOUT {

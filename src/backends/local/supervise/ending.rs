@@ -6,9 +6,9 @@ use crate::backends::local::process::signal_name;
 use crate::event::{Event, Failure, LogLevel, RunStatus};
 
 impl Supervisor {
-    /// Tells the failure that the end of the process is, if it is one. Asked twice, it tells it once.
+    /// Reports the end of the process as a failure, if it is one. Calling it twice reports the failure once.
     pub(in crate::backends) async fn settle(&mut self, exit: Option<&Exit>) {
-        // A run is carried out when it has said how it ended.
+        // A run is complete once it has reported how it ended.
         let unfinished = !self.done || (self.source.is_some() && self.status.is_none());
         if self.ended_on_request && self.failure.is_none() && self.status.is_none() {
             let text = format!("the runner was killed in stage {}, which cannot be interrupted: stopped", self.stage);
@@ -24,7 +24,7 @@ impl Supervisor {
         }
     }
 
-    /// Tells the end of the run, with the failure that it was if it was one.
+    /// Reports the end of the run, with its failure, if any.
     pub(in crate::backends) async fn finish(mut self, exit: Option<Exit>) -> Ended {
         self.settle(exit.as_ref()).await;
         self.report_held_back(self.console.held_back()).await;
@@ -47,7 +47,7 @@ impl Supervisor {
         }
     }
 
-    /// The call that failed, what happened, and what to do where that is known here.
+    /// The call that failed, what happened, and what to do about it, if that is known here.
     fn describe_end(&self, exit: Option<&Exit>) -> (String, String, Option<String>) {
         let stage = self.stage;
         if let Some(reason) = &self.killed_for {

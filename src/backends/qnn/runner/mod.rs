@@ -1,7 +1,8 @@
 //! The runner: a child process of our own binary in which all vendor code runs.
 //!
-//! It reads one [`Task`] as a JSON line from standard input and writes [`Frame`]s as JSON lines to its original
-//! standard output. Hosts without local runtimes (macOS, Windows) have the protocol, and a runner that reports this.
+//! It reads one [`Task`] as a JSON line from standard input and writes [`Frame`]s as JSON lines to its
+//! original standard output. Hosts without local runtimes (macOS, Windows) have the protocol, and a runner
+//! that only reports this.
 
 #[cfg(unix)]
 mod child;

@@ -55,7 +55,7 @@ pub enum Frame {
         model: Box<ModelInfo>,
         /// Its graphs.
         graphs: Vec<Graph>,
-        /// How far the runner was confined meanwhile.
+        /// How far the runner was confined while it worked.
         #[serde(default)]
         sandbox: Sandbox,
     },
@@ -104,7 +104,7 @@ pub struct ProbeAnswer {
     /// asked.
     #[serde(default)]
     pub device: Option<NoDevice>,
-    /// How far the runner was confined meanwhile.
+    /// How far the runner was confined while it worked.
     #[serde(default)]
     pub sandbox: Sandbox,
 }
@@ -145,7 +145,7 @@ pub struct ConvertTask {
     pub run: RunTask,
     /// An existing empty folder for the results.
     pub out_dir: PathBuf,
-    /// What is made.
+    /// What to make.
     pub work: ConvertWork,
 }
 
@@ -211,9 +211,9 @@ pub struct CheckTask {
     pub arch: Option<u32>,
     /// VTCM of each graph, MB; the backend's own choice if `None` (HTP).
     pub vtcm_mb: Option<u32>,
-    /// What is asked.
+    /// What to ask.
     pub work: CheckWork,
-    /// Use core API versions that are not known.
+    /// Use core API versions that qnnscope does not know.
     pub allow_unknown_runtime: bool,
 }
 
@@ -243,7 +243,7 @@ pub struct Asked {
     /// How the model's lists of inputs and outputs differ from its graphs', which makes backends refuse to execute it.
     #[serde(default)]
     pub lists: Vec<String>,
-    /// How far the runner was confined meanwhile.
+    /// How far the runner was confined while it worked.
     #[serde(default)]
     pub sandbox: Sandbox,
 }
@@ -257,7 +257,7 @@ pub struct OpVerdict {
     pub op: usize,
     /// Returned code, low 16 bits; 0 is yes.
     pub code: u64,
-    /// What the backend logged meanwhile, if it refused.
+    /// What the backend logged while answering, if it refused.
     pub log: Vec<String>,
     /// The log's numbers for the op's tensors: inputs, then outputs; only if refused.
     pub tensor_ids: Vec<u32>,

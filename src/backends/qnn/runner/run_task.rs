@@ -52,7 +52,7 @@ pub struct RunTask {
     pub warmup: u64,
     /// Budget of the clean phase.
     pub budget: Budget,
-    /// Starts a second that the clean phase plans; `None`: one inference right after the other.
+    /// Planned starts per second in the clean phase; `None`: back to back.
     pub rate_hz: Option<f64>,
     /// Profiling level.
     pub profiling: ProfilingLevel,
@@ -62,26 +62,26 @@ pub struct RunTask {
     pub settings: Vec<SettingRequest>,
     /// Level of vendor logs.
     pub log_level: LogLevel,
-    /// Run core API versions that are not known.
+    /// Run core API versions that qnnscope does not know.
     pub allow_unknown_runtime: bool,
-    /// What to do where loading takes long, if `budget` is a share of what is requested.
+    /// What to do if loading takes long, when `budget` is only a share of what was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow_load: Option<SlowLoad>,
     /// Processor cores of the runner's threads.
     #[serde(default, skip_serializing_if = "Pin::is_unset")]
     pub pin: Pin,
-    /// What an ONNX model needs besides; nothing for QNN's own formats.
+    /// What an ONNX model needs in addition; `None` for QNN's own formats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub onnx: Option<OnnxTask>,
     /// Results may replace files that qnnscope did not make.
     #[serde(default)]
     pub overwrite: bool,
-    /// More files, beside those of the task, that no result may replace.
+    /// More files, in addition to the task's own, that no result may replace.
     #[serde(default)]
     pub protected: Vec<PathBuf>,
 }
 
-/// What a run of an ONNX model needs besides.
+/// What a run of an ONNX model needs in addition.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OnnxTask {
     /// ONNX Runtime's library.
@@ -97,7 +97,7 @@ pub struct OnnxTask {
     /// Whether a node that QNN does not run is an error.
     #[serde(default)]
     pub no_cpu_fallback: bool,
-    /// Whether the run ends when it is known which node would run where: a check.
+    /// Whether the run ends as soon as it is known which node would run where: a check.
     #[serde(default)]
     pub placement_only: bool,
     /// Whether ONNX Runtime's own kernels run everything, as a reference.
@@ -109,23 +109,25 @@ pub struct OnnxTask {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pin {
-    /// Nothing was said: where the system and the backend put them.
+    /// Not specified: wherever the system and the backend put them.
     #[default]
     Unset,
-    /// The same, because the user wants it so.
+    /// The same, because the user asked for it.
     Free,
     /// All of them on these cores.
     Cores(Vec<usize>),
-    /// Each thread that the backend computes with on its own core (one of these, or of all that the runner may use if
-    /// there are none), and the one that calls the backend on that of the first, which waits while the caller works. On
-    /// the core of another one it would wait for a thread that spins.
+    /// Each of the backend's computing threads on its own core (one of these; if there are none, one of all
+    /// that the runner may use), and the thread that calls the backend on the core of the first one, which
+    /// waits while the caller works. On any other computing thread's core it would wait for a thread that
+    /// spins.
     Spread(Vec<usize>),
-    /// The same of all cores where the backend places its threads, as QNN's CPU backend does; nothing where it does not.
+    /// The same, over all cores, if the backend pins its threads, as QNN's CPU backend does; otherwise
+    /// nothing.
     Auto,
 }
 
 impl Pin {
-    /// True if there is nothing to do or to tell.
+    /// True if there is nothing to do or to report.
     pub fn is_unset(&self) -> bool {
         *self == Self::Unset
     }
@@ -144,10 +146,10 @@ impl fmt::Display for Pin {
     }
 }
 
-/// All inferences of a run, for a launch that makes them alone because another would take long to load.
+/// All inferences of a run, for a launch that runs them all because another launch would take long to load.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SlowLoad {
-    /// From this time before the first inference on, seconds.
+    /// Load time, up to the first inference, above which this applies, seconds.
     pub seconds: f64,
     /// Budget of the clean phase.
     pub budget: Budget,
@@ -156,7 +158,7 @@ pub struct SlowLoad {
 }
 
 impl RunTask {
-    /// The budgets of the clean and the detailed phase, after so long a load.
+    /// The budgets of the clean and the detailed phase after a load of this length.
     pub fn budgets(&self, load_s: f64) -> (Budget, Budget) {
         match self.slow_load.filter(|slow| load_s > slow.seconds) {
             Some(slow) => (slow.budget, slow.profiling_budget),
@@ -164,7 +166,7 @@ impl RunTask {
         }
     }
 
-    /// Says why all inferences are made in one launch, if that is so after this load.
+    /// Explains why all inferences run in one launch, if they do after a load of this length.
     pub fn slow_load_text(&self, load_s: f64) -> Option<String> {
         let slow = self.slow_load.filter(|slow| load_s > slow.seconds)?;
         Some(format!(
@@ -173,7 +175,7 @@ impl RunTask {
         ))
     }
 
-    /// Knows every file that the run reads.
+    /// A guard that knows every file the run reads.
     pub fn guard(&self) -> Guard {
         let mut guard = Guard::new(self.overwrite);
         guard.reads("the model", &self.model);
@@ -195,11 +197,11 @@ impl RunTask {
     }
 }
 
-/// All inferences in one go, as qnn-net-run makes them: `budget` inferences at the level `profiling`, the first one
-/// among them. `warmup` and `profiling_budget` do not count.
+/// All inferences in one go, as qnn-net-run runs them: `budget` inferences at the level `profiling`,
+/// including the first one. `warmup` and `profiling_budget` do not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Straight {
-    /// Write the outputs of so many inferences into `save_outputs`.
+    /// Write the outputs of this many inferences into `save_outputs`.
     pub keep_outputs: u64,
     /// Write them in the tensors' own types instead of float32.
     pub native_outputs: bool,

@@ -25,9 +25,10 @@ pub struct TensorsTask {
     pub onnx: Option<OnnxTask>,
     /// Settings.
     pub settings: Vec<SettingRequest>,
-    /// Use core API versions that are not known.
+    /// Use core API versions that qnnscope does not know.
     pub allow_unknown_runtime: bool,
-    /// An existing folder exclusive to this task: `inputs` and `tensors` of one inference, `constants`.
+    /// An existing folder, exclusive to this task, for the `inputs` and `tensors` of one inference, and for
+    /// `constants`.
     pub exchange: PathBuf,
     /// Tensors between ops to read, by name.
     pub readable: Vec<String>,
@@ -49,7 +50,7 @@ pub struct GivenTensor {
 
 /// The file in the exchange folder with the data of all inputs of one inference, concatenated.
 pub const EXCHANGE_INPUTS: &str = "inputs";
-/// The same of all tensors that were read.
+/// The same for all tensors that were read.
 pub const EXCHANGE_TENSORS: &str = "tensors";
 /// The data of the constants.
 pub const EXCHANGE_CONSTANTS: &str = "constants";

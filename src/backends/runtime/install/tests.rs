@@ -12,7 +12,7 @@ fn temp() -> TempDir {
     tempfile::tempdir().expect("temp dir")
 }
 
-/// The contents of the runtimes folder besides the lock.
+/// The contents of the runtimes folder, except for the lock.
 fn left_in(data: &TempDir) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(data.path().join("runtimes"))
         .expect("readable")

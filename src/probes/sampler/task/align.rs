@@ -5,7 +5,7 @@ use crate::event::{ClockAligned, ClockStepped, DeviceKind, Event, now_us};
 use crate::probes::clock::{DeviceClock, HostClock, Moment, RoundTrip, Stamp};
 use crate::probes::sampler::line::{Line, parse};
 
-/// Number of queries at the start, and later.
+/// Number of queries at the start, and of later ones.
 const FIRST_QUESTIONS: u32 = 8;
 const QUESTIONS: u32 = 4;
 
@@ -16,7 +16,7 @@ pub(super) struct Asking {
     token: u64,
     asked_us: u64,
     trips: Vec<RoundTrip>,
-    /// The loop waits for commands meanwhile.
+    /// Whether the loop waits for commands meanwhile.
     pub(super) paused: bool,
 }
 
@@ -46,7 +46,7 @@ impl Task {
         if let Some(step_us) = moment.stepped_us {
             let stepped = ClockStepped { device: self.device.id().to_owned(), step_us };
             self.source.send(None, Event::ClockStepped(stepped)).await;
-            // The uptime showed the step only to about 10 ms; now the clocks are compared again.
+            // The uptime showed the step only to about 10 ms, so the clocks are compared again.
             self.host_clock = self.host_clock.map(HostClock::blurred);
             if let Some((clock, _)) = self.own_clock() {
                 self.clock = clock;
@@ -83,7 +83,7 @@ impl Task {
         if self.asking.is_some() {
             return;
         }
-        // A loop that never waits checks for commands only occasionally; in command mode it answers at once.
+        // A loop that never waits checks for commands only now and then; in command mode it answers at once.
         let paused = self.period_us == 0 && self.waits;
         if paused {
             main.send("M");
@@ -140,7 +140,7 @@ fn own_clock(has_epoch: bool) -> Option<(DeviceClock, HostClock)> {
     Some((clock, HostClock::exact(monotonic - boot, suspended_us, now_us())))
 }
 
-/// Elsewhere the shell is queried as on any device.
+/// On other systems the shell is queried as on any device.
 #[cfg(not(target_os = "linux"))]
 fn own_clock(_has_epoch: bool) -> Option<(DeviceClock, HostClock)> {
     None

@@ -22,7 +22,7 @@ impl Task {
             let why = match end {
                 End::Stopped => break None,
                 End::Changed => continue,
-                // Finding each hanging file takes one instance of the loop, and the next one starts at once.
+                // Each hanging file costs one instance of the loop to find, and the next one starts at once.
                 End::Silent if self.hanging.len() > known => {
                     self.marks = Marks::Off;
                     failures = 0;
@@ -30,7 +30,8 @@ impl Task {
                     continue;
                 }
                 End::Silent => {
-                    // A file that hangs only sometimes escapes timing, so the loop itself must announce it.
+                    // A file that hangs only sometimes escapes the timing, so the loop itself must announce
+                    // what it reads.
                     self.marks = Marks::On(None);
                     if !self.options.persists && failures > MAX_SILENCES {
                         break Some("the device does not answer".to_owned());
@@ -50,7 +51,7 @@ impl Task {
     }
 
     async fn interrupted_by_file(&mut self) {
-        // The most recent entry is where it hung; the set is small.
+        // The most recent entry is the one that hung; the set is small.
         let path = |source: &usize| self.state.sources.files().get(*source).map(|file| file.path.clone());
         let paths: Vec<String> = self.hanging.iter().filter_map(path).collect();
         self.interrupt(format!("reading {} does not come to an end", paths.join(", "))).await;

@@ -54,7 +54,7 @@ impl Task {
         self.state.slow(source, device_us, t_us)
     }
 
-    /// Longest time without a sign of the second stream.
+    /// Longest time without a sign of life from the second stream.
     pub(super) fn slow_silence(&self) -> Duration {
         Duration::from_micros(self.split.slow_period_us) + SLOW_SILENCE
     }
@@ -70,7 +70,7 @@ impl Task {
             .await;
     }
 
-    /// Restarts the second stream, without the file in which it hung, if any.
+    /// Restarts the second stream, without the file on which it hung, if any.
     pub(super) async fn restart_slow(&mut self, main: &mut Link, slow: &mut Option<Link>) -> Result<(), End> {
         if let Some(hung) = slow.take() {
             match self.slow_reading.filter(|source| self.hanging.insert(*source)) {

@@ -32,7 +32,7 @@ impl Task {
             let line = match self.line(main, START_LIMIT).await {
                 Ok(Some(line)) => line,
                 Ok(None) => return Err(End::Failed("the device's shell does not start".to_owned())),
-                // The message of `su` explains why there is no shell.
+                // The message from `su` explains why there is no shell.
                 Err(End::Lost(reason)) if !said.is_empty() => return Err(End::Failed(format!("{reason}: {said}"))),
                 Err(end) => return Err(end),
             };
@@ -44,7 +44,7 @@ impl Task {
         }
     }
 
-    /// Times every file once. One that takes too long is left out in the next instance.
+    /// Times every file once. A file that takes too long is left out of the next instance.
     pub(super) async fn time(&mut self, main: &mut Link) -> Result<(), End> {
         self.token += 1;
         let token = self.token;
@@ -65,7 +65,7 @@ impl Task {
                     before_us = uptime_us;
                     self.costs_us.extend(us.map(|us| (source, us)));
                 }
-                // The uptime is coarse, but all that a shell without a wall clock has.
+                // The uptime is coarse, but a shell without a wall clock has nothing better.
                 Some(Line::TimedUptime { source, uptime_us }) if !self.has_epoch => {
                     self.costs_us.insert(source, uptime_us.saturating_sub(before_us));
                 }

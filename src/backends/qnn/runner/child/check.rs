@@ -73,7 +73,7 @@ fn ask(task: &CheckTask, emitter: &Emitter) -> Result<Asked, Failed> {
             lists = listing::problems(task.backend, &composed, &recording);
             (in_recorded_order(&composed, recording), None)
         }
-        // What was composed so far is worth reporting.
+        // What was composed up to here is worth reporting.
         Err(error) if !none => (recording.graphs, Some(error.to_string())),
         Err(error) => return Err(refused(task, &model, error)),
     };
@@ -102,7 +102,7 @@ fn compose(
     Ok(library.compose(composition))
 }
 
-/// A model in which no op was reached.
+/// A model of which no op was reached.
 fn refused(task: &CheckTask, model: &ModelInfo, error: QnnError) -> Failed {
     match model.format {
         ModelFormat::Dlc => unreadable_dlc(&task.model, error),

@@ -1,4 +1,4 @@
-//! Clocks of the runner.
+//! The runner's clocks.
 
 /// Monotonic clock, nanoseconds.
 pub fn now_ns() -> u64 {

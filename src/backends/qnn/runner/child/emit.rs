@@ -34,7 +34,7 @@ impl Emitter {
         Self { out: Mutex::new(Out { file, line: Vec::new(), tail: LogTail::default() }), sandbox: OnceLock::new() }
     }
 
-    /// Stores this process's confinement for the answer, and reports it.
+    /// Stores this process's confinement for later answers, and reports it.
     pub fn confined(&self, sandbox: Sandbox) {
         self.event(Event::Sandboxed(Box::new(sandbox.clone())));
         self.sandbox.get_or_init(|| sandbox);
@@ -81,8 +81,8 @@ impl Emitter {
             _ => {}
         }
         line.clear();
-        // Frames hold no maps with foreign key types, so this cannot fail; a failed write means that the parent is gone,
-        // and the command watcher ends the process.
+        // Frames hold no maps with foreign key types, so this cannot fail; a failed write means that the
+        // parent is gone, and then the command watcher ends the process.
         if serde_json::to_writer(&mut *line, frame).is_ok() {
             line.push(b'\n');
             let _ = file.write_all(line);

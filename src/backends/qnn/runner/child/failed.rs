@@ -104,12 +104,12 @@ impl Failed {
         }
     }
 
-    /// The same with the op at which the backend stopped, if known.
+    /// The same, with the op at which the backend stopped, if known.
     pub fn stopped_at(self, refusal: Option<Refusal>) -> Self {
         Self { refusal: refusal.map(Box::new), ..self }
     }
 
-    /// The supposed context binary is not one.
+    /// What was taken for a context binary is not one.
     pub fn not_a_binary(path: &Path, error: &QnnError) -> Self {
         Self {
             code: error.code(),
@@ -186,7 +186,7 @@ pub fn report_failure(failed: &Failed, emitter: &Emitter) {
     })));
 }
 
-/// A DLC that the system library refuses, or in which it does not even start a graph.
+/// A DLC that the system library rejects, or of which it does not even start a graph.
 pub fn unreadable_dlc(path: &Path, error: QnnError) -> Failed {
     let QnnError::Call { call, .. } = &error else { return Failed::qnn(Stage::Compose, error) };
     let maker = dlc_sdk_version(path).map_or_else(String::new, |version| format!("; it was made with SDK {version}"));

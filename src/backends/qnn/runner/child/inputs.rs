@@ -1,4 +1,4 @@
-//! Input data: files, input lists, or seeded random numbers.
+//! Input data: from files, from input lists, or seeded random numbers.
 
 use crate::backends::qnn::runner::run_task::{InputFile, RunTask};
 use crate::event::{TensorData, clean_text};

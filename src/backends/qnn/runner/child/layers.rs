@@ -38,7 +38,7 @@ pub struct Layers<'a> {
 }
 
 impl<'a> Layers<'a> {
-    /// A phase without measurements yet.
+    /// A phase without any measurements yet.
     pub fn new(emitter: &'a Emitter, graph: &'a Graph, profile: Option<Profile>) -> Self {
         Self { emitter, graph, profile, declared: false, done: 0 }
     }
@@ -70,7 +70,7 @@ impl<'a> Layers<'a> {
             if !std::mem::replace(&mut self.declared, true) {
                 self.emitter.event(Event::OpsDeclared(events::rows(&nodes, self.graph)));
             }
-            // An inference with other ops than the first is counted by the store as not matching.
+            // The store counts an inference whose ops differ from the first one's as not matching.
             let values = nodes.iter().map(|node| node.value).collect();
             self.emitter.event(Event::OpTimes(OpSample { inference: inference.index, values }));
         }

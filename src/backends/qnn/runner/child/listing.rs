@@ -7,7 +7,7 @@ use crate::models::{Graph, Tensor, TensorKind};
 use std::collections::HashSet;
 use std::fmt::Write;
 
-/// Named tensors.
+/// Maximum number of tensors named.
 const NAMED: usize = 3;
 
 /// What is wrong with the lists of `composed`: one sentence for each graph and kind. `recording` holds what the graphs were
@@ -41,7 +41,8 @@ fn unlisted(graph: &Graph, what: &str, made: &[Tensor], listed: &HashSet<String>
     ))
 }
 
-/// Inputs that no op reads. The CPU backend does not count them and then finds too many; others do not mind.
+/// Inputs that no op reads. The CPU backend does not count them and then complains about too many inputs; the
+/// others do not mind.
 fn unread(backend: Backend, graph: &Graph) -> Option<String> {
     if backend != Backend::Cpu || graph.ops.is_empty() {
         return None;

@@ -13,9 +13,9 @@ const BATCH_NS: u64 = 50_000_000;
 /// Largest batch: bounds the frame size for models of a few microseconds.
 const BATCH_MAX: usize = 4096;
 
-/// What makes inferences.
+/// What runs inferences.
 pub trait Executes {
-    /// Why one failed.
+    /// Why an inference failed.
     type Error;
 
     /// Runs one inference with the most recently set inputs.
@@ -136,7 +136,7 @@ impl<X: Executes> Loop<'_, X> {
         }
     }
 
-    /// Sends the rest of a phase's data.
+    /// Sends what is left of a phase's data.
     fn end(&self, mut batch: Batch, schedule: Option<&Schedule>, budget: Budget, count: u64) -> u64 {
         batch.send(self.emitter);
         if let Some(schedule) = schedule {

@@ -73,7 +73,7 @@ pub fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    // Before any thread is started, and before anything of a vendor is loaded.
+    // Before any thread is started, and before any vendor code is loaded.
     emitter.confined(sandbox::enter(&task));
     let stop = Arc::new(AtomicBool::new(false));
     let (orders, ordered) = mpsc::channel();

@@ -52,8 +52,8 @@ pub fn open_library(dir: &Path, backend: Backend, policy: VersionPolicy) -> Resu
     })
 }
 
-/// Refuses a truncated library: the loader maps what its headers promise, and the process dies of SIGBUS when it
-/// touches what is not there.
+/// Refuses a truncated library: the loader maps what its headers promise, and the process dies of SIGBUS when
+/// it touches the missing part.
 pub fn check_whole(path: &Path) -> Result<(), Failed> {
     let promised = read_elf(path).ok().flatten().and_then(|facts| facts.needs_bytes);
     let length = std::fs::metadata(path).map(|metadata| metadata.len()).ok();

@@ -7,10 +7,10 @@ use npyz::WriterBuilder;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What asks for outputs.
+/// The option that requests outputs.
 pub const OPTION: &str = "--save-outputs";
 
-/// Creates the folder, and ensures that this many inferences' outputs overwrite nothing they must not.
+/// Creates the folder, and checks that the outputs of this many inferences overwrite nothing they must not.
 pub fn check(guard: &Guard, dir: &Path, inferences: usize, tensors: &[Tensor]) -> Result<(), OutputError> {
     guard.check_folder(OPTION, dir)?;
     make_output_folder(dir).map_err(|source| OutputError::Io { option: OPTION, path: dir.to_owned(), source })?;

@@ -90,7 +90,7 @@ impl Stages<'_> {
         if measuring.stop.load(Ordering::Relaxed) {
             return Ok(());
         }
-        // Basic profiling costs nothing per op, so its totals may be recorded here on request.
+        // Basic profiling costs nothing per op, so its totals can be recorded here on request.
         let level = if task.profiling == ProfilingLevel::Basic { ProfilingLevel::Basic } else { ProfilingLevel::Off };
         let profile = Profile::create(backend, level)?;
         let emitter = self.emitter;

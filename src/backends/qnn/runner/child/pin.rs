@@ -14,7 +14,8 @@ pub struct Pinning {
 }
 
 impl Pinning {
-    /// Call before loading vendor code, whose threads inherit it; returns the outcome, if known.
+    /// Called before vendor code is loaded, whose threads inherit the cores; returns the outcome, if already
+    /// known.
     pub fn begin(pin: &Pin) -> (Self, Option<Setting>) {
         let mut pinning = Self { pin: pin.clone(), own: threads(), refused: false };
         let outcome = match pin {
@@ -30,8 +31,8 @@ impl Pinning {
         (pinning, setting)
     }
 
-    /// Call once the backend's threads have started: QNN's CPU backend gives each of its threads its own core
-    /// choice.
+    /// Called once the backend's threads have started: QNN's CPU backend pins each of its threads to a core
+    /// itself.
     pub fn settle(&self) -> Option<Setting> {
         match &self.pin {
             _ if self.refused => None,
@@ -42,7 +43,7 @@ impl Pinning {
                 None
             }
             Pin::Spread(cores) => Some(self.setting(self.spread(cores))),
-            // Not requested, so only what was done is reported.
+            // Not requested, so it is reported only if it was done.
             Pin::Auto => Some(self.spread(&[]))
                 .filter(|outcome| *outcome == SettingOutcome::Applied)
                 .map(|done| self.setting(done)),
@@ -72,7 +73,7 @@ mod system {
     use crate::event::SettingOutcome;
     use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
 
-    /// Ids of this process's threads, the first one's not among them.
+    /// Ids of this process's threads, except the first one's.
     pub fn threads() -> Vec<i32> {
         let first = rustix::process::getpid().as_raw_nonzero().get();
         let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
@@ -103,8 +104,8 @@ mod system {
     }
 
     impl Pinning {
-        /// Gives each computing thread of the backend its own core, round-robin if there are more threads than cores,
-        /// and the calling thread that of the first.
+        /// Gives each of the backend's computing threads its own core, round-robin if there are more threads
+        /// than cores; the calling thread shares the first one's.
         pub(super) fn spread(&self, cores: &[usize]) -> SettingOutcome {
             let allowed = match sched_getaffinity(None) {
                 Ok(set) => members(&set),
@@ -112,7 +113,8 @@ mod system {
                 Err(error) => return refused(error),
             };
             let cores = apart(allowed, topology);
-            // Computing threads are those the backend pins to one core each; others wait for other kinds of work.
+            // Computing threads are those the backend pins to one core each; the others wait for other kinds
+            // of work.
             let placed = |thread: &Pid| sched_getaffinity(Some(*thread)).is_ok_and(|set| set.count() == 1);
             let others = threads().into_iter().filter(|id| !self.own.contains(id)).filter_map(Pid::from_raw);
             let computing: Vec<Pid> = others.filter(placed).collect();
@@ -173,14 +175,14 @@ mod tests {
 
     #[test]
     fn threads_get_physical_cores_before_siblings_and_fast_ones_before_slow_ones() {
-        // Two cores with two threads each, numbered as most machines do.
+        // Two cores with two threads each, numbered as on most machines.
         let pairs = |core: usize| (vec![core % 2, core % 2 + 2], 0);
         assert_eq!(apart(vec![0, 1, 2, 3], pairs), [0, 1, 2, 3]);
         assert_eq!(apart(vec![0, 2, 3], pairs), [0, 3, 2]);
-        // As others do.
+        // As numbered on others.
         let neighbours = |core: usize| (vec![core / 2 * 2, core / 2 * 2 + 1], 0);
         assert_eq!(apart(vec![0, 1, 2, 3], neighbours), [0, 2, 1, 3]);
-        // Four small cores, three large ones, one larger: a phone.
+        // Four small cores, three large ones, one larger still: a phone.
         let phone = |core: usize| (vec![core], [300, 300, 300, 300, 800, 800, 800, 1024][core]);
         assert_eq!(apart((0..8).collect(), phone), [7, 4, 5, 6, 0, 1, 2, 3]);
         assert_eq!(apart(vec![5], |_| (Vec::new(), 0)), [5]);

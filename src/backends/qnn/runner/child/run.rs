@@ -30,7 +30,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// Carries the task out.
+/// Runs the task.
 pub fn run(task: &RunTask, emitter: &Arc<Emitter>, stop: &AtomicBool) {
     let mut stages = Stages { emitter, shared: emitter, inferences: 0, log: RunLog::default(), began: Instant::now() };
     let result = match &task.onnx {
@@ -228,8 +228,8 @@ impl Stages<'_> {
         Ok(context)
     }
 
-    /// Frees the context, with a profile if the log needs its events. An error here fails the log, not the run, whose
-    /// figures are complete.
+    /// Frees the context, with a profile if the log needs its events. An error here invalidates the log, not
+    /// the run, whose figures are complete.
     fn release(&self, task: &RunTask, backend: &Rc<QnnBackend>, context: Rc<Context>) {
         let level = if self.log.wants_events() { task.profiling } else { ProfilingLevel::Off };
         let profile = Profile::create(backend, level);
@@ -275,7 +275,7 @@ impl Stages<'_> {
                 None => ModelLibrary::open(&task.model).map(|library| library.compose(&composition)).map_err(at),
             })?;
             noted = recording;
-            // A DLC that does not even start a graph contains none this runtime can read.
+            // If a DLC does not even start a graph, it contains none that this runtime can read.
             let none = system.is_some() && noted.graphs.is_empty() && noted.options_refused.is_none();
             composed.map_err(|e| if none { unreadable_dlc(&task.model, e) } else { at(e) })
         });
@@ -374,7 +374,7 @@ impl Stages<'_> {
 
     pub(super) fn memory(&self, mark: MemoryMark) {
         if let Some(memory) = process::memory(None) {
-            // The proportional set walks every mapping: only read where the report needs it.
+            // The proportional set walks every mapping, so it is read only where the report needs it.
             let pss = matches!(mark, MemoryMark::Loaded | MemoryMark::End)
                 .then(|| process::proportional_bytes(None))
                 .flatten();

@@ -115,7 +115,7 @@ impl RunLog {
         self.open.as_ref().is_some_and(|open| open.with_events)
     }
 
-    /// A one-time operation, on a graph if one is named.
+    /// Adds a one-time operation, on a graph if one is named.
     pub fn stage(&self, method: Method, span_us: (u64, u64), graph: Option<&str>, events: &[ProfileEvent]) {
         if let Some(open) = &self.open {
             open.append(&Message { method, span_us: Some(span_us), graph, events: open.allowed(events) });
@@ -130,7 +130,7 @@ impl RunLog {
         }
     }
 
-    /// An inference; without events if it ran without a profile.
+    /// Adds an inference; without events if it ran without a profile.
     pub fn inference(&self, inference: &Inference) {
         if let Some(open) = &self.open {
             open.inferences.set(open.inferences.get() + 1);
@@ -143,7 +143,7 @@ impl RunLog {
         }
     }
 
-    /// All inferences together, with the time from the first one's start to now.
+    /// Adds all inferences together, with the time from the start of the first one to now.
     pub fn end_inferences(&self) {
         let Some(open) = &self.open else { return };
         let elapsed = open.begun.get().map_or(0, |begun| begun.elapsed().as_micros());
@@ -161,7 +161,7 @@ impl RunLog {
         open.append(&Message { method: Method::ExecuteIps, span_us: None, graph: None, events: &events });
     }
 
-    /// The log cannot be complete any more: it ends here, and the first reason is reported.
+    /// Ends the log, which can no longer be complete; the first reason is reported.
     pub fn refuse(&self, error: &QnnError) {
         if let Some(open) = &self.open {
             open.refused.borrow_mut().get_or_insert_with(|| error.to_string());

@@ -1,5 +1,5 @@
-//! Confines this process before it loads any vendor or model code: a library's constructors run as soon as it is
-//! opened, with all the user's rights.
+//! Confines this process before it loads any vendor or model code: a library's constructors run as soon as it
+//! is opened, with all of the user's rights.
 //!
 //! Landlock restricts the calling thread and those it starts later, so this runs before any other thread exists.
 
@@ -68,7 +68,7 @@ const HARDWARE: [&str; 12] = [
 /// Maximum number of shared libraries beside a model library that it may load.
 const MOST_SIBLINGS: usize = 256;
 
-/// Confines this process to what the task needs, as far as the kernel can, and returns how far that is.
+/// Confines this process to what the task needs, as far as the kernel can, and returns how far that went.
 pub fn enter(task: &Task) -> Sandbox {
     let Some(scratch) = std::env::var_os(SCRATCH_VARIABLE).filter(|value| !value.is_empty()) else {
         return Sandbox::default();
@@ -116,7 +116,7 @@ fn restrict(task: &Task, scratch: &Path) -> Result<RestrictionStatus, RulesetErr
             .scope(Scope::from_all(WANTED))?
             .create()?,
     };
-    // Programs cannot be started from anywhere: opening a library only needs read access.
+    // Programs cannot be started from anywhere: read access is enough to open a library.
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
     let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::ReadDir | AccessFs::IoctlDev;
     let folder = AccessFs::from_all(WANTED) & !AccessFs::Execute;
@@ -257,14 +257,15 @@ fn readable(task: &Task) -> Vec<PathBuf> {
     paths
 }
 
-/// In a wheel unpacked as it is, the libraries' dependencies are in a folder beside theirs.
+/// Where a wheel is unpacked as it is, the libraries' dependencies are in a folder beside theirs.
 fn libs_of(folder: &Path) -> Option<PathBuf> {
     let mut libs = folder.file_name()?.to_owned();
     libs.push(".libs");
     Some(folder.with_file_name(libs))
 }
 
-/// Files named by an ONNX model: weights, compiled contexts. If it cannot be read, the run reports why and needs none.
+/// Files named by an ONNX model: weights, compiled contexts. If it cannot be read, the run reports why, and
+/// needs none of them.
 fn files_beside(model: &Path) -> Vec<PathBuf> {
     let Ok(source) = read_source(model, SourceFormat::Onnx, &[]) else { return Vec::new() };
     let folder = model.parent().unwrap_or(Path::new(""));
@@ -328,7 +329,7 @@ fn report(landlock: LandlockStatus, no_new_privileges: bool) -> Sandbox {
             missing.push("Landlock is not enabled (kernel option lsm=landlock,...)".to_owned());
         }
         LandlockStatus::Available { .. } => {
-            // Each with the first version that has it, and the kernel that introduced it.
+            // Each with the first ABI version that covers it, and the kernel that introduced that version.
             for (since, what) in [
                 (ABI::V3, "files can be truncated (Linux 6.2 prevents it)"),
                 (ABI::V4, "TCP is not restricted (Linux 6.7 does)"),

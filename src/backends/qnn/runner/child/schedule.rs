@@ -5,10 +5,10 @@ use crate::event::{Budget, PaceReport};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Delay from creating a schedule to its first planned start, nanoseconds.
+/// Time from creating a schedule to its first planned start, nanoseconds.
 const LEAD_NS: u64 = 1_000_000;
-/// The part of a wait that spins instead of sleeping, nanoseconds: initially, and its bounds. It adapts to how much too
-/// long the system's sleeps are.
+/// The part of a wait that spins instead of sleeping, nanoseconds: initially, and its bounds. It adapts to
+/// how far the system's sleeps overrun.
 const SPIN_NS: u64 = 200_000;
 const SPIN_BOUNDS_NS: (u64, u64) = (50_000, 2_000_000);
 /// Longest sleep, so that a stop is noticed quickly.
@@ -113,13 +113,13 @@ impl Schedule {
         Some(planned)
     }
 
-    /// A sleep was this much too long.
+    /// Adapts to a sleep that overran by this much.
     fn learn(&mut self, overslept_ns: u64) {
         let (low, high) = SPIN_BOUNDS_NS;
         self.spin_ns = (self.spin_ns - self.spin_ns / 8).max(overslept_ns + overslept_ns / 2).clamp(low, high);
     }
 
-    /// How the schedule was kept, after a phase with `done` inferences.
+    /// How well the schedule was kept, after a phase with `done` inferences.
     pub fn report(&self, budget: Budget, done: u64, stopped: bool) -> PaceReport {
         let all = self.planned_in_all(budget);
         let planned = if stopped { self.planned_so_far().min(all) } else { all };

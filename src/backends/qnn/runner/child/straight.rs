@@ -54,7 +54,7 @@ pub fn run(
     Ok(count)
 }
 
-/// Output files named on the stream: bounds its event for runs of any length.
+/// Maximum number of output files named on the stream, which bounds the event for runs of any length.
 const NAMED: usize = 1000;
 
 /// The outcome of writing outputs. A failure does not end the run, which is about its times.

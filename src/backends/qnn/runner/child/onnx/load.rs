@@ -72,7 +72,8 @@ impl Stages<'_> {
             }
             let sink = to_stream(self.shared, task.log_level);
             let mut runtime = OnnxRuntime::open(&onnx.library, sink).map_err(at(Stage::LibraryLoad))?;
-            // References are computed without it: if registered, ONNX Runtime may choose it by itself.
+            // References are computed without the plug-in: once registered, ONNX Runtime may choose it on its
+            // own.
             if !onnx.reference {
                 runtime.register(&onnx.plugin).map_err(at(Stage::LibraryLoad))?;
             }
@@ -104,7 +105,7 @@ impl Stages<'_> {
         let model = &loaded.model;
         self.stage(Stage::Finalize, || {
             loaded.runtime.session(model, &spec).map_err(|error| {
-                // Once more, for the reasons: only the verbose log has the nodes and their reasons.
+                // Tries again for the reasons: only the verbose log has the nodes and why they failed.
                 let overheard = Overheard::default();
                 let spec = SessionSpec {
                     sink: overheard.sink(self.shared, task.log_level),
@@ -124,9 +125,9 @@ impl Stages<'_> {
     }
 }
 
-/// A copy of the model in which unnamed nodes have names: the plug-in's own names for them say nothing about the model.
-/// `None` if all have names, or no copy can be made: weights in separate files are searched beside the model, and a
-/// large file is not worth it.
+/// A copy of the model in which unnamed nodes have names: the plug-in's own names for them say nothing about
+/// the model. `None` if all have names, or no copy can be made: separate weight files are looked up beside
+/// the model, and a large file is not worth it.
 fn named(task: &RunTask) -> Option<(Workspace, PathBuf)> {
     let source = read_source(&task.model, SourceFormat::Onnx, &[]).ok()?;
     let stays = source.external_files.is_empty() && source.contexts.is_empty() && source.bytes <= MAX_COPY_BYTES;

@@ -1,7 +1,8 @@
 //! One run of an ONNX model, stage by stage: through ONNX Runtime with QNN as a plug-in.
 //!
-//! Latencies come from a session without profiling and with almost no logging. Anything that needs a verbose log or a
-//! profile, the placement's reasons and the times of ops and nodes, comes from a second session after it.
+//! Latencies come from a session without profiling and with almost no logging. Anything that needs a verbose
+//! log or a profile (the reasons for the placement, the times of ops and nodes) comes from a second session
+//! afterwards.
 
 pub mod convert;
 mod detail;
@@ -103,7 +104,7 @@ impl Stages<'_> {
         if !stop.load(Ordering::Relaxed) && (wants_times || wants_reasons) {
             let budget = wants_times.then_some(profiling_budget);
             let detailed = self.detail(task, &loaded, &model, &shapes, &sets, stop, budget);
-            // The latencies are valid without it.
+            // The latencies are valid even without it.
             if let Err(failed) = detailed {
                 let text = format!("no reasons and times per node: {}", failed.message());
                 self.emitter.runner_log(LogLevel::Warning, &text);
@@ -172,7 +173,7 @@ impl Stages<'_> {
         Ok(profiling_budget)
     }
 
-    /// Reports which provider has which node; an error if the CPU has one and must not.
+    /// Reports which provider has which node; an error if the CPU has one although it must not.
     fn placed(
         &self,
         task: &RunTask,
@@ -236,7 +237,7 @@ const HARMLESS: [&str; 4] = [
     "Unable to get producer node for OrtValueInfo",
 ];
 
-/// Sink for a session's log lines: to the stream, as far as the user wants to see them.
+/// Sink for a session's log lines: passes to the stream those the user wants to see.
 fn to_stream(emitter: &Arc<Emitter>, most: LogLevel) -> LogSink {
     let emitter = emitter.clone();
     Arc::new(move |line: LogLine<'_>| {
@@ -253,7 +254,8 @@ fn to_stream(emitter: &Arc<Emitter>, most: LogLevel) -> LogSink {
 struct Overheard(Arc<Mutex<PlacementLog>>);
 
 impl Overheard {
-    /// Processes lines, and puts on the stream those the user wants to see beyond the first session's.
+    /// Processes lines, and puts on the stream those that the user wants to see and the first session did not
+    /// report.
     fn sink(&self, emitter: &Arc<Emitter>, most: LogLevel) -> LogSink {
         let (log, emitter) = (self.0.clone(), emitter.clone());
         Arc::new(move |line: LogLine<'_>| {
@@ -327,7 +329,7 @@ fn tensor(declared: &crate::backends::qnn::onnx::OnnxTensor, kind: TensorKind) -
     })
 }
 
-/// An option without use in a run of an ONNX model.
+/// An option that has no effect in a run of an ONNX model.
 fn no_use(key: &str, value: &Path, instead: &str) -> Setting {
     Setting {
         key: key.to_owned(),

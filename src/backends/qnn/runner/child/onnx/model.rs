@@ -43,7 +43,7 @@ fn unreadable(error: &SourceError) -> Failed {
 pub fn describe(task: &RunTask, source: &SourceModel, session: &OnnxSession, named: bool) -> Result<Described, Failed> {
     let inputs =
         session.inputs().iter().map(|input| tensor(input, TensorKind::Input)).collect::<Result<Vec<_>, _>>()?;
-    // An output that is not a numeric tensor can be computed, but is not shown.
+    // An output that is not a numeric tensor is computed, but not shown.
     let outputs: Vec<Tensor> =
         session.outputs().iter().filter_map(|output| tensor(output, TensorKind::Output).ok()).collect();
     let empty = SourceGraph::default();
@@ -70,8 +70,8 @@ pub fn describe(task: &RunTask, source: &SourceModel, session: &OnnxSession, nam
     Ok(Described { graph, outputs, nodes: nodes.collect(), free: free_dimensions(session) })
 }
 
-/// The graph of a model from its file, before any session: tensors with known type and shape, those that the model
-/// puts out marked so.
+/// The graph of a model from its file, before any session: tensors with known type and shape; the model's
+/// outputs are marked as such.
 pub fn graph_of(source: &SourceModel, path: &Path) -> Graph {
     let empty = SourceGraph::default();
     let written = source.graphs.first().unwrap_or(&empty);

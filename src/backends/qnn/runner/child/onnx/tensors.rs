@@ -119,7 +119,7 @@ fn open(task: &TensorsTask, onnx: &OnnxTask, emitter: &Arc<Emitter>) -> Result<R
     Ok((runtime, session, tensors))
 }
 
-/// Types and shapes as found in the file by the parent.
+/// Types and shapes that the parent found in the file.
 fn known_sizes(task: &TensorsTask, onnx: &OnnxTask) -> Vec<Tensor> {
     let source = read_source(&task.model, SourceFormat::Onnx, &onnx.dimensions);
     let Ok(source) = source else { return Vec::new() };
