@@ -33,7 +33,7 @@ const ANSWERED: f64 = 0.45;
 /// Finds known failures in a log.
 ///
 /// Bytes arrive through [`Self::feed`] in pieces of any size, lines through [`Self::feed_line`]. Memory does
-/// not grow with the log: at most one piece of a line and one line per signal of the catalogue are kept.
+/// not grow with the log: at most one piece of a line and a few lines per signal of the catalogue are kept.
 #[derive(Debug, Clone)]
 pub struct Diagnoser {
     rules: &'static Rules,

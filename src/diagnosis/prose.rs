@@ -38,7 +38,7 @@ impl Prose {
     }
 
     /// True if lines up to `number` are still looked at.
-    pub fn is_reading(&self, number: u64) -> bool {
+    pub fn is_reading(number: u64) -> bool {
         number <= LINES
     }
 
@@ -79,32 +79,18 @@ fn is_item(line: &str) -> bool {
 
 /// A heading, an entry of a list, a row of a table, a line of a diff.
 fn is_markup(line: &str) -> bool {
-    const STARTS: [&str; 18] = [
-        "# ",
-        "## ",
-        "### ",
-        "#### ",
-        "- ",
-        "* ",
-        "+ ",
-        "• ",
-        "| ",
-        "**",
-        "@@ ",
-        "diff --git",
-        "--- ",
-        "+++ ",
-        "<!--",
-        "```",
-        ":::",
-        "· ",
-    ];
-    let words = line.split_whitespace().count();
-    STARTS.iter().any(|start| line.starts_with(start)) && words > 1
+    const STARTS: [&str; 12] =
+        ["# ", "## ", "### ", "#### ", "| ", "**", "@@ ", "diff --git", "--- ", "+++ ", "<!--", "```"];
+    STARTS.iter().any(|start| line.starts_with(start))
         || is_item(line)
         || line.starts_with('|') && line.ends_with('|')
-        || line.starts_with("```")
-        || line.starts_with("**")
+        || is_entry(line)
+}
+
+/// `- A sentence.`: programs print lists, too, but of plain words.
+fn is_entry(line: &str) -> bool {
+    let Some(rest) = ["- ", "* ", "+ ", "• "].iter().find_map(|start| line.strip_prefix(start)) else { return false };
+    rest.contains(['`', '*']) || rest.ends_with(['.', ';', ':', ')']) || is_sentence(rest)
 }
 
 /// Source code, whatever messages it names.
@@ -179,7 +165,7 @@ mod tests {
             }
             prose.at_end().len()
         };
-        let page = ["# FAQ", "- first", "- second of them", "- third of them"];
+        let page = ["# FAQ", "- The first.", "- The second of them.", "- The third of them."];
         assert_eq!(shown(&page), 0);
         assert_eq!(shown(&page[2..]), 2);
     }

@@ -2,15 +2,16 @@
 
 use super::{Diagnoser, OVERLAP, PIECE};
 use crate::diagnosis::evidence::{Evidence, excerpt};
+use crate::diagnosis::prose::Prose;
 use crate::diagnosis::repeats::Key;
 use crate::diagnosis::rules::Worth;
 
 impl Diagnoser {
     /// Reads a block of whole lines.
     pub(super) fn block(&mut self, block: &[u8]) {
-        if self.prose.is_reading(self.lines + 1) {
+        if Prose::is_reading(self.lines + 1) {
             for (number, line) in (self.lines + 1..).zip(block.split(|byte| *byte == b'\n')) {
-                if !self.prose.is_reading(number) {
+                if !Prose::is_reading(number) {
                     break;
                 }
                 self.prose.note(number, line);
