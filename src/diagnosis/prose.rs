@@ -90,7 +90,7 @@ fn is_markup(line: &str) -> bool {
 /// `- A sentence.`: programs print lists, too, but of plain words.
 fn is_entry(line: &str) -> bool {
     let Some(rest) = ["- ", "* ", "+ ", "• "].iter().find_map(|start| line.strip_prefix(start)) else { return false };
-    rest.contains(['`', '*']) || rest.ends_with(['.', ';', ':', ')']) || is_sentence(rest)
+    rest.contains(['`', '*']) || rest.ends_with(['.', ';', ':']) || is_sentence(rest)
 }
 
 /// Source code, whatever messages it names.
