@@ -90,7 +90,7 @@ fn is_markup(line: &str) -> bool {
 /// `- A sentence.`: programs print lists, too, but of plain words.
 fn is_entry(line: &str) -> bool {
     let Some(rest) = ["- ", "* ", "+ ", "• "].iter().find_map(|start| line.strip_prefix(start)) else { return false };
-    rest.contains(['`', '*']) || rest.ends_with(['.', ';', ':']) || is_sentence(rest)
+    rest.contains('`') || rest.contains("**") || rest.ends_with(['.', ';', ':']) || is_sentence(rest)
 }
 
 /// Source code, whatever messages it names.
@@ -114,6 +114,11 @@ fn is_code(line: &str) -> bool {
 
 /// A sentence of a person, or a line of it: many words, most of them plain.
 fn is_sentence(line: &str) -> bool {
+    const ERRORS: [&str; 8] = ["error", "failed", "fail ", "unable", "cannot", "could not", "fatal", "exception"];
+    let start = line.get(..16).unwrap_or(line).to_ascii_lowercase();
+    if ERRORS.iter().any(|word| start.starts_with(word)) || line.contains("0x") {
+        return false;
+    }
     let words: Vec<&str> = line.split_whitespace().collect();
     let is_plain = |word: &&&str| {
         let word = word.trim_matches(['.', ',', ';', ':', '(', ')', '"', '\'', '!', '?', '’', '*', '—']);
