@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Checks the dependencies against deny.toml. Gets cargo-deny into target/tools where it is not installed. Where the advisory
-# database is out of reach, licences, bans and sources still count, and it says so.
+# Checks the dependencies against deny.toml. Installs cargo-deny into target/tools if it is missing. If the advisory database
+# cannot be reached, it says so and still checks licences, bans and sources.
 set -euo pipefail
 cd "$(dirname "$0")"
 
 export PATH="$PWD/target/tools/bin:$PATH"
 if ! command -v cargo-deny >/dev/null; then
     echo "== installing cargo-deny into target/tools (once)"
-    # Its own target folder is removed with the temporary one; nothing of ours is built anew.
+    # Its target folder goes with the temporary one, so our own builds stay valid.
     cargo install --locked --quiet --root target/tools cargo-deny
 fi
 cargo deny --locked check --hide-inclusion-graph licenses bans sources

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs the same thing eight times with default settings and compares all 28 pairs: how many are called better or worse? Needs a release
-# build (or QNNSCOPE_BIN) and a runtime. Arguments: MODEL BACKEND [FLAGS OF run...]; without any, the bundled float model on cpu, 400 inferences.
+# Runs the same model eight times with default settings and compares all 28 pairs: how many are judged better or worse? Needs a
+# release build (or QNNSCOPE_BIN) and a runtime. Arguments: MODEL BACKEND [FLAGS OF run...]; default: the bundled float model on cpu,
+# 400 inferences.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bin="${QNNSCOPE_BIN:-$PWD/target/release/qnnscope}"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Plants a difference and looks whether it is found: two models of which the second does so many per cent more work, run in turns with
-# default settings. QNNSCOPE_APART=1 makes separate runs of them, one after the other. Needs a build, a runtime and a C compiler. Arguments: PERCENT TRIES STEPS; by default 10,
-# 10, and 50 steps (about 2 ms on two cores). QNNSCOPE_BIN names another binary than the release build, QNNSCOPE_FLAGS more flags of run.
+# Plants a difference and checks that it is found: runs two models in turns with default settings, the second doing PERCENT more
+# work. QNNSCOPE_APART=1 runs them separately, one after the other. Needs a build, a runtime and a C compiler. Arguments: PERCENT
+# TRIES STEPS; default 10, 10 and 50 (about 2 ms per inference on two cores). QNNSCOPE_BIN replaces the release build,
+# QNNSCOPE_FLAGS adds flags to run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bin="${QNNSCOPE_BIN:-$PWD/target/release/qnnscope}"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Measures the figures that the documents name, each with the document that names it.
+# Measures the figures quoted in the documentation and names the document that quotes each.
 #
 #   scripts/figures.sh [size] [check] [diagnose] [profile-log] [screen] [bench]
 #
-# Without arguments: all of them. All but `size` want an idle machine. The `bench` part prints what `cargo bench` prints.
+# Without arguments, all of them. All but `size` need an idle machine. `bench` prints the output of `cargo bench`.
 # Needs python3 and a runtime (`cargo run --release -- runtime install`).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -15,7 +15,7 @@ trap 'rm -rf "$scratch"' EXIT
 
 row() { printf '%-28s %-52s %s\n' "$1" "$2" "$3"; }
 
-# Runs a command with its output thrown away; prints "SECONDS s, USER+SYSTEM s of processor time, PEAK MB".
+# Runs a command, discards its output, and prints "SECONDS s, USER+SYSTEM s of processor time, PEAK MB".
 timed() {
     python3 - "$@" <<'PY'
 import os, resource, subprocess, sys, time
@@ -28,7 +28,7 @@ print(f"{took:.2f} s, {used.ru_utime + used.ru_stime:.2f} s of processor time, {
 PY
 }
 
-# A file of at least MEGABYTES made of copies of others.
+# Writes a file of at least MEGABYTES from copies of others.
 repeated() {
     local target=$1 megabytes=$2
     shift 2
@@ -74,7 +74,7 @@ for part in "$@"; do
         done
         ;;
     screen)
-        # From exec to the end of the first frame on a terminal, and the processor time of 20 s without a key.
+        # From exec to the end of the first frame on a terminal, and the processor time of 20 s without key presses.
         python3 - "$program" <<'PY'
 import os, pty, select, signal, sys, time, fcntl, struct, termios
 begun = time.monotonic()

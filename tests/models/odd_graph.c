@@ -1,4 +1,4 @@
-/* A model library with ops that backends refuse, each for a reason of its own, for tests of `qnnscope check`.
+/* A model library with ops that backends refuse, each for a different reason, for the tests of `qnnscope check`.
  *
  * Without defines it composes one healthy quantised op, y = relu(x). Each define adds ops to it:
  *
@@ -7,19 +7,19 @@
  * -DFLOAT_IN  an addition of a quantised and a float tensor
  * -DINT64     a Cast from int64
  * -DUNKNOWN   an op type that no backend has
- * -DWIDE      a Conv2d of 16-bit activations and 16-bit weights, which older architectures do not have
+ * -DWIDE      a Conv2d of 16-bit activations and 16-bit weights, which older architectures lack
  * -DEMPTY     a Relu on a tensor with a dimension of 0
- * -DENCODINGS ops on tensors whose encodings are wrong in every way that is looked for
- * -DASKS      the backend is asked about each op before it is added, and a refusal ends composing, as converters have it
- * -DFAILS     the library gives up after its ops, as a converter's would on an error of its own
- * -DCRASHES   the library crashes after its ops, but not where its caller has no backend and only reads
+ * -DENCODINGS ops on tensors whose encodings are wrong in every way that is checked
+ * -DASKS      validates each op with the backend before adding it and stops composing on a refusal, as converters' libraries do
+ * -DFAILS     the library fails after its ops, as a converter's would on an error of its own
+ * -DCRASHES   the library crashes after its ops, unless its caller has no backend and only reads
  * -DFLOATS    a chain of float ops (div, mul, softmax) in place of the quantised Relu
  * -DRESIZE    a resize with a parameter that its op does not have
  * -DHARD      a float HardSigmoid behind an addition, for which HTP without fp16 has no variant
  * -DUNUSED    an input that no op reads
- * -DLISTED    the library lists all inputs and outputs of its graph, as a converter's would; without, only x and y
+ * -DLISTED    the library lists all inputs and outputs of its graph, as a converter's would; otherwise only x and y
  *
- * The records are declared here by their place in memory and only as far as they are used.
+ * The records are declared here by their memory layout, and only as far as they are used.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -165,7 +165,7 @@ static tensor_rec quantised(const char *label, enum use use, uint32_t element, u
   return registered(t);
 }
 
-/* With a scale for each slice of an axis. */
+/* With one scale per slice along an axis. */
 static tensor_rec per_axis(const char *label, uint32_t rank, const uint32_t *dims, int32_t axis, uint32_t count,
                            float scale, int32_t offset) {
   tensor_rec t = make(label, CONSTANT, SFIXED_8, rank, dims);
@@ -320,7 +320,7 @@ static void compose(tensor_rec *x, tensor_rec *y) {
   plain("unused", APP_WRITES, FLOAT_32, DIMS(1, 8));
 #endif
 #ifdef ENCODINGS
-  /* A tensor each, every one wrong in one way; `good` is not. */
+  /* One tensor per fault; `good` has none. */
   tensor_rec good = quantised("good", BETWEEN, UFIXED_8, DIMS(1, 8, 8, 16), 0.05f, -128);
   op("good", "Relu", 1, x, good, 0, NULL);
   tensor_rec zero = quantised("zero_scale", BETWEEN, UFIXED_8, DIMS(1, 8, 8, 16), 0.0f, 0);

@@ -1,4 +1,4 @@
-/* A model library with a planted pattern: float32 graphs on which a suggestion must name what was planted.
+/* A model library with a planted pattern: float32 graphs for which a suggestion must name what was planted.
  *
  * -DPATTERN=storm     six transposes in a row, then a Relu
  * -DPATTERN=divide    a convolution, then a division by a constant

@@ -1,10 +1,10 @@
-/* A model library as the tests need it: float32 graphs that are composed through the function table of the caller.
+/* A model library for the tests: float32 graphs composed through the caller's function table.
  *
  *   first:  y = relu(W x + b + c), x is 1x4, y is 1x3
  *   second: z = x + x, x is 1x4 (with -DGRAPHS=2)
  *
  * -DSLOTS=n      entries of the function table that this library "was built with"
- * -DBEHAVIOUR=f  a function of behaviour.h that is called before anything is composed
+ * -DBEHAVIOUR=f  a function of behaviour.h, called before anything is composed
  * -DOP_TYPE="x"  another op type in place of Relu
  */
 #include <stdbool.h>
@@ -47,7 +47,7 @@ static uint32_t first(const table_rec *table, void *context, bool debug, graph_r
   add_node_fn add_node = (add_node_fn)table->entry[SLOT_ADD_NODE];
   void *graph = NULL;
   TRY(create_graph(context, "first", NULL, &graph));
-  /* As converters do it: with debug on, tensors between the ops become outputs. */
+  /* As in converters' libraries: with debug on, intermediate tensors become outputs. */
   enum use between = debug ? APP_READS : BETWEEN;
   tensor_rec x = tensor("x", APP_WRITES, 2, in_dims, NULL, 0);
   tensor_rec w = tensor("w", CONSTANT, 2, weight_dims, weights, sizeof weights);

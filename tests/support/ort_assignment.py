@@ -1,4 +1,4 @@
-"""Which provider ONNX Runtime gives each node of a model, by its own record: the independent path of the tests.
+"""Prints which provider ONNX Runtime assigns to each node of a model, by its own record: an independent path for tests.
 
     ort_assignment.py MODEL BACKEND [KEY=VALUE...]
 
@@ -31,5 +31,5 @@ pieces = [
     [piece.ep_name, [[node.name, node.op_type, node.domain] for node in piece.get_nodes()]]
     for piece in session.get_provider_graph_assignment_info()
 ]
-# The plug-in prints on the console, too.
+# The plug-in also prints to the console.
 print("\nASSIGNMENT " + json.dumps(pieces))

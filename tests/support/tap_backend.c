@@ -1,9 +1,9 @@
-/* A backend that does what no real one at hand does: asynchronous executions that notify, executions in a fork, any time per
- * execution, failures by choice. It computes nothing. Built by the tests with the machine's C compiler.
+/* A backend for what no available real one does: asynchronous executions that notify, executions in a fork, any latency,
+ * failures on request. It computes nothing. The tests build it with the machine's C compiler.
  *
  *     FAKE_US      how long an execution takes, busy, microseconds (default 0)
- *     FAKE_CPU_US  how much processor time it takes, whatever else runs (default 0)
- *     FAKE_FAIL    every how many-th execution fails with 1007 (default never)
+ *     FAKE_CPU_US  how much processor time it takes, whatever else is running (default 0)
+ *     FAKE_FAIL    N: every N-th execution fails with 1007 (default never)
  *
  * Built with -DDEVICE_CODE=n, deviceCreate fails with n and logs DEVICE_LINE, a string, as an error.
  */
@@ -95,7 +95,7 @@ static uint64_t execute_async(handle g, const void *i, uint32_t n, void *o, uint
     return 0;
 }
 
-/* Binaries are 100 bytes of the graph's name, again and again. */
+/* Binaries are 100 bytes: the graph's name, repeated. */
 enum { BINARY = 100 };
 static uint64_t binary_size(handle c, uint64_t *n) { (void)c; *n = BINARY; return 0; }
 static uint64_t binary_of(handle c, char *to, uint64_t room, uint64_t *n) {
@@ -108,11 +108,11 @@ static uint64_t from_binary(handle b, handle d, const void **c, const void *data
     (void)b, (void)d, (void)c, (void)data, (void)n, (void)p;
     return made(out);
 }
-/* The one graph of a context that was loaded. */
+/* The only graph of a loaded context. */
 static handle graph_of(handle context) { return (char *)context + 8; }
 static uint64_t retrieve(handle c, const char *n, handle *out) { (void)n; *out = graph_of(c); return 0; }
 
-/* A list: notified from another thread, each of its graph first, then of its context; no list is an error. */
+/* A list: another thread notifies about each graph first, then about its context; an empty list is an error. */
 typedef struct { const void **configs; const void *binary; uint64_t bytes; handle profile;
                  void (*notify)(handle, handle, const char *, uint32_t, void *, uint64_t); void *parameter; void *callback; } listed;
 typedef struct { uint32_t version; union { listed one; listed *two; } body; } listed_record;

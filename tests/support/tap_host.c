@@ -1,27 +1,27 @@
-/* A program that runs QNN, as hosts of the tap come: built by the tests with the machine's C compiler, needs no vendor header
- * (the records below are declared by hand from the measured layout).
+/* A program that runs QNN, of the kinds that the tap meets. The tests build it with the machine's C compiler; it needs no vendor
+ * header (the records below are declared by hand from the measured layout).
  *
  *     tap_host BACKEND.so MODE [COUNT]
  *
- * It composes a small graph of adds and a relu on the backend, executes it, and prints a checksum of what came out. MODE:
+ * It composes a small graph of adds and a relu, executes it, and prints a checksum of the result. MODE:
  *   plain     COUNT executions
  *   threads   COUNT executions on each of 16 threads, over 4 graphs
- *   async     COUNT executions through graphExecuteAsync where the backend has it
+ *   async     COUNT executions through graphExecuteAsync if the backend has it
  *   profile   COUNT executions with a profile handle of its own, whose events it reads and counts
  *   contexts  COUNT contexts, one after another, each with a graph that is executed once
- *   two       COUNT executions on each of two backends in turns, BACKEND and that of HOST_SECOND
- *   binary    COUNT executions of a graph from a context binary, which is made, written to HOST_BINARY, and loaded
+ *   two       COUNT executions on two backends in turns, BACKEND and HOST_SECOND
+ *   binary    creates a context binary, writes it to HOST_BINARY, loads it and executes its graph COUNT times
  *   list      contextCreateFromBinaryListAsync with COUNT such binaries (none: an empty list); executes each graph once
  *   many      COUNT graphs in one context, none executed but the last
  *   huge      composes one graph of COUNT ops, and executes it once
  *   churn     eight threads make a context and a graph, execute it three times and free it, COUNT times each, while the program
  *             forks twenty children that execute a graph of their parent's
- *   stack     COUNT executions on a thread with the smallest stack that there is, of a graph that one of 64 KiB composed
- *   nofile    may open no more files than it has, then as `plain`
+ *   stack     COUNT executions on a thread with the smallest possible stack; the graph is composed on one of 64 KiB
+ *   nofile    lowers the limit of open files to those it has, then as `plain`
  *   fork      a fork without exec executes COUNT times, then the parent does
  *   children  COUNT children are started that run this program in `plain`
  *   reopen    opens and closes the backend library COUNT times, executing once each time
- *   refuse    asks the backend about an op that it does not have
+ *   refuse    asks the backend about an op that it lacks
  *   closefds  closes all descriptors from 3 on, opens a file of its own, then as `plain`
  *   closeagain  COUNT times: closes all descriptors from 3 on, executes ten times, and waits 50 ms
  *   crash     COUNT executions, then a segmentation fault
@@ -204,7 +204,7 @@ static void log_line(const char *format, uint32_t level, uint64_t stamp, va_list
     char text[512];
     vsnprintf(text, sizeof text, format, arguments);
     (void)stamp;
-    /* Nothing above the level that was asked for. */
+    /* Nothing above the requested level. */
     lines += level <= 2 ? 1 : 1000000;
 }
 
@@ -373,7 +373,7 @@ static double now_ns(void) {
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-/* Processor time of this thread: what others take meanwhile is not in it. */
+/* Processor time of this thread only. */
 static double cpu_ns(void) {
     struct timespec t;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -416,7 +416,7 @@ static void bench(model m, long count) {
     }
 }
 
-/* HOST_MEMORY: the largest that this process was, on stderr. */
+/* HOST_MEMORY: prints the peak size of this process on stderr. */
 static void tell_memory(void) {
     char line[256];
     FILE *status = fopen("/proc/self/status", "r");
@@ -628,7 +628,7 @@ int main(int argc, char **argv) {
         fflush(stdout);
         pid_t child = fork();
         if (child == 0) {
-            /* Real backends have threads, which a fork has not: only a backend without any can execute here. */
+            /* A fork has none of a real backend's threads: only a backend without threads can execute here. */
             printf("sum %016llx\n", (unsigned long long)run(m, count, NULL));
             exit(0);
         }

@@ -25,7 +25,7 @@ LOUD = 3
 
 
 def model(loud_channel=False, shift=None):
-    """conv, relu, conv (both signs), tanh, conv, relu, pool, gemm, softmax; `shift` is added and taken off again behind tanh."""
+    """conv, relu, conv (both signs), tanh, conv, relu, pool, gemm, softmax; `shift` is added before tanh and subtracted after it."""
     rng = np.random.default_rng(7)
     weights = {}
 
@@ -36,7 +36,7 @@ def model(loud_channel=False, shift=None):
     w1 = rng.normal(0, 0.25, (CHANNELS, 3, 3, 3))
     w2 = rng.normal(0, 0.15, (CHANNELS, CHANNELS, 3, 3))
     if loud_channel:
-        # The float model stays as good: what one channel gains, the next layer takes back.
+        # The float model does not change: the next layer undoes what one channel gains.
         w1[LOUD] *= 100
         w2[:, LOUD] /= 100
     add("w1", w1), add("b1", rng.normal(0.2, 0.05, CHANNELS) * np.where(loud_channel & (np.arange(CHANNELS) == LOUD), 100, 1))

@@ -1,20 +1,20 @@
-/* A stand-in for libcdsprpc.so: it answers what the FastRPC client of a healthy DSP would, so that the real HTP libraries for
- * Linux on aarch64 go all the way without a DSP. It computes nothing: outputs stay as they were.
+/* A stand-in for libcdsprpc.so: it answers as the FastRPC client of a healthy DSP would, so that the real HTP libraries for
+ * Linux on aarch64 run to the end without a DSP. It computes nothing: outputs stay unchanged.
  *
  * STAND_IN_BUILD  the build id that the "skel" claims
  * STAND_IN_ARCH   the Hexagon architecture that the "DSP" claims, hexadecimal, such as 79
- * STAND_IN_FAILS  what does not work, separated by commas, `what=answer` or `what@n=answer` from the n-th call on (1 is the first):
- *                   open=CODE        remote_handle64_open answers so
- *                   session14=CODE   remote_session_control with this request answers so
+ * STAND_IN_FAILS  what fails, separated by commas: `what=answer`, or `what@n=answer` from the n-th call on (1 is the first):
+ *                   open=CODE        remote_handle64_open returns CODE
+ *                   session14=CODE   remote_session_control returns CODE for this request
  *                   unsigned=0       the DSP offers no unsigned protection domain
- *                   method7=CODE     remote_handle64_invoke of this method answers so; `crash` ends the process, `hang` never answers,
- *                                    `killed` waits as a call that hangs does, until the process is killed
+ *                   method7=CODE     remote_handle64_invoke of this method returns CODE; `crash` ends the process, `hang` never returns,
+ *                                    `killed` waits like a hanging call until the process is killed
  *                   command40=CODE   the status of this command (method 4)
- *                   rpcmem=BYTES     no block of so many bytes or more is to be had
- *                   map=CODE         fastrpc_mmap answers so
- *                   queue=CODE       dspqueue_create answers so
- * STAND_IN_TIMES  accelerator time, wait for VTCM and power-up time of an inference, microseconds, separated by commas, and if
- *                   need be from which inference on (1 is the first) the accelerator takes twice as long
+ *                   rpcmem=BYTES     blocks of BYTES or more cannot be allocated
+ *                   map=CODE         fastrpc_mmap returns CODE
+ *                   queue=CODE       dspqueue_create returns CODE
+ * STAND_IN_TIMES  accelerator time, VTCM wait and power-up time of an inference in microseconds, separated by commas, and
+ *                   optionally the inference (1 is the first) from which the accelerator takes twice as long
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -33,7 +33,7 @@ static struct block {
   int fd;
 } blocks[BLOCKS];
 
-/* Counts the call, and gives the answer that it is to fail with; false where it works. */
+/* Counts the call and yields the answer to fail with; false if it succeeds. */
 static int fails(const char *what, char answer[32]) {
   static struct counter {
     char what[24];
@@ -74,13 +74,13 @@ static int code_of(const char *answer) {
   return (int)strtoul(answer, NULL, 0);
 }
 
-/* The code of a call that has no other way to fail. */
+/* The code of a call that can fail in only one way. */
 static int outcome(const char *what) {
   char answer[32];
   return fails(what, answer) ? code_of(answer) : 0;
 }
 
-/* Memory that is shared with the "DSP". */
+/* Memory shared with the "DSP". */
 
 void rpcmem_init(void) {}
 void rpcmem_deinit(void) {}
@@ -142,7 +142,7 @@ int fastrpc_munmap(int domain, int fd, void *at, size_t bytes) {
   return 0;
 }
 
-/* Sessions and what the DSP says of itself. */
+/* Sessions, and what the DSP reports about itself. */
 
 int remote_session_control(uint32_t request, void *data, uint32_t bytes) {
   (void)bytes;
@@ -388,7 +388,7 @@ int remote_handle_invoke(uint32_t handle, uint32_t scalars, argument *arguments)
   return remote_handle64_invoke(handle, scalars, arguments);
 }
 
-/* What stubs are linked with and healthy runs do not need. */
+/* Symbols that stubs link against and healthy runs never call. */
 
 void remote_register_buf(void *at, int bytes, int fd) { (void)at, (void)bytes, (void)fd; }
 void remote_register_buf_attr(void *at, int bytes, int fd, int attr) { (void)at, (void)bytes, (void)fd, (void)attr; }
@@ -403,7 +403,7 @@ int remote_munmap64(void) { return 0; }
 int fastrpc_async_get_status(void) { return 0; }
 int fastrpc_release_async_job(void) { return 0; }
 
-/* Queues are made and take messages; nobody answers, for QAIRT 2.51 makes one and sends calls beside it. */
+/* Queues are created and accept messages that nobody answers: QAIRT 2.51 creates one but sends its calls past it. */
 
 int dspqueue_create(int domain, uint32_t flags, uint32_t requests, uint32_t answers, void *packets, void *errors,
                     void *context, void **queue) {

@@ -1,12 +1,12 @@
-/* A program that runs a model library on QNN and tells what each call answered, with the backend's log in between.
+/* A program that runs a model library on QNN and prints what each call returned, interleaved with the backend's log.
  *
  *   host BACKEND_LIBRARY LOG_LEVEL [MODEL_LIBRARY INFERENCES [SAVED_BINARY]]
  *   host BACKEND_LIBRARY LOG_LEVEL binary FILE INFERENCES
  *
- * HOST_VOTES    asks for burst power before it makes a context
- * HOST_PROFILE  prints what each execution's profile says: `event NAME VALUE`
+ * HOST_VOTES    requests burst power before it creates a context
+ * HOST_PROFILE  prints the profile of each execution: `event NAME VALUE`
  *
- * Records by their place in memory, as far as they are used. The model is one of tests/models with one input and one output.
+ * Records are declared by memory layout, as far as they are used. The model is one of tests/models with one input and one output.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -198,7 +198,7 @@ static int run_saved(void **entry, void *context, long inferences) {
   return execute(entry, graph, &info, inferences);
 }
 
-/* Asks for the clocks of the burst profile. */
+/* Requests the clocks of the burst profile. */
 static void vote(void **entry) {
   struct {
     uint32_t kind, unused0;

@@ -1,9 +1,9 @@
-# Makes a device's view of the file system, inside fresh user, mount, PID and time namespaces, and becomes its init.
-# Arguments: the tree, the folder with the files to lay over /proc, the limited folder ('' for none), its size in bytes, the shell.
+# Sets up a device's view of the file system inside fresh user, mount, PID and time namespaces, and becomes its init.
+# Arguments: the tree, the folder whose files cover those of /proc, the size-limited folder ('' for none), its size in bytes, the shell.
 set -e
 tree=$1 proc=$2 limited=$3 size=$4 shell=$5
 
-# Read from the host's /proc, so this is the number the host knows this process by.
+# Read from the host's /proc, so this is the process's PID on the host.
 read -r pid rest </proc/self/stat
 
 cd "$tree"
@@ -18,7 +18,7 @@ for node in null zero full random urandom; do
     mount --bind "/dev/$node" "dev/$node"
 done
 mount -t proc proc proc
-# Files of the kernel that a privileged tester could otherwise change for the whole machine.
+# Kernel files that a privileged tester could otherwise change for the whole machine.
 mount --bind proc/sys proc/sys
 mount -o remount,bind,ro proc/sys
 [ ! -e proc/sysrq-trigger ] || mount --bind /dev/null proc/sysrq-trigger
@@ -36,5 +36,5 @@ pivot_root . .host
 cd /
 umount -l /.host
 echo "ready $pid"
-# Reads until the owner goes, then ends, and everything in the namespaces with it. The shell collects orphans.
+# Reads until the owner exits, then ends and takes everything in the namespaces with it. The shell reaps orphans.
 exec "$shell" -c 'while read -r line; do :; done'
