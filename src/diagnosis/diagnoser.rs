@@ -265,6 +265,7 @@ impl Diagnoser {
                     let evidence = Evidence { line: number, text: excerpt_at(line, at) };
                     let waiting = self.near.waiting();
                     if self.prose.keeps((cause, signal), &evidence, line) {
+                        reading = Reading::Telling;
                         continue;
                     }
                     if near.is_none_or(|near| self.near.decide((cause, signal), near, &evidence, line)) {

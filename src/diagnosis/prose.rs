@@ -1,25 +1,25 @@
-//! Whether a text is a document: a page, a review, a diff, a source file. Their sentences speak of failures that did not
-//! happen, while what a user pasted among his own sentences did.
+//! Tells documents (pages, reviews, diffs, source files) from logs. The failures that a document describes did not happen;
+//! those in lines pasted between a user's sentences did.
 
 use super::evidence::Evidence;
 use super::statements::{Level, level};
 
-/// Lines that are looked at; a longer text is a log.
+/// Lines examined; a longer text is a log.
 const LINES: u64 = 400;
-/// A text with fewer lines of a document is a note, in which each line counts.
+/// A text with fewer document lines is a note, in which every line counts.
 const FEWEST: u32 = 4;
-/// Per cent of its lines that make a text a document.
+/// Percentage of document lines from which a text is a document.
 const SHARE: u32 = 50;
-/// Signals of such lines that are kept until the text's end.
+/// Signals of document lines that are kept until the end of the text.
 const WAITING: usize = 256;
-/// Words that make a line a sentence rather than a message.
+/// Words from which a line is a sentence rather than a message.
 const SENTENCE_WORDS: usize = 9;
-/// Per cent of its words that are plain.
+/// Percentage of plain words in a sentence.
 const PLAIN_SHARE: usize = 75;
-/// Chinese, Japanese or Korean characters that do.
+/// Chinese, Japanese or Korean characters from which a line is a sentence.
 const WIDE_SENTENCE: usize = 12;
 
-/// What lines of a document say, kept until it is known whether the text is one.
+/// Signals of document lines, kept until it is known whether the text is a document.
 #[derive(Debug, Clone, Default)]
 pub struct Prose {
     lines: u32,
@@ -28,7 +28,7 @@ pub struct Prose {
 }
 
 impl Prose {
-    /// A line with its number.
+    /// Counts a line.
     pub fn note(&mut self, number: u64, line: &[u8]) {
         let line = line.trim_ascii();
         if number <= LINES && !line.is_empty() {
@@ -37,12 +37,12 @@ impl Prose {
         }
     }
 
-    /// True if lines up to `number` are still looked at.
+    /// True if the line with this number is examined.
     pub fn is_reading(number: u64) -> bool {
         number <= LINES
     }
 
-    /// Keeps a signal, by the places of its cause and itself, if only the whole text tells whether its line counts.
+    /// Keeps a signal (indexes of cause and signal) if only the whole text decides whether its line counts.
     pub fn keeps(&mut self, place: (usize, usize), evidence: &Evidence, line: &[u8]) -> bool {
         if evidence.line > LINES || self.waiting.len() >= WAITING || !is_of_document(line.trim_ascii()) {
             return false;
@@ -53,7 +53,7 @@ impl Prose {
         true
     }
 
-    /// What counts after all.
+    /// The signals that count after all.
     pub fn at_end(&mut self) -> Vec<((usize, usize), Evidence)> {
         let is_document = self.of_document >= FEWEST && self.of_document * 100 >= self.lines * SHARE;
         let waiting = std::mem::take(&mut self.waiting);
@@ -61,7 +61,7 @@ impl Prose {
     }
 }
 
-/// True for a line of a page, of source code or of a diff, without the form of a message.
+/// True for a line of a page, of source code or of a diff that does not look like a message.
 fn is_of_document(line: &[u8]) -> bool {
     let Ok(line) = std::str::from_utf8(line) else { return false };
     if is_markup(line) || is_code(line) {
@@ -77,7 +77,7 @@ fn is_item(line: &str) -> bool {
     rest.starts_with(". ") || rest.starts_with(") ")
 }
 
-/// A heading, an entry of a list, a row of a table, a line of a diff.
+/// A heading, list entry, table row or diff header.
 fn is_markup(line: &str) -> bool {
     const STARTS: [&str; 12] =
         ["# ", "## ", "### ", "#### ", "| ", "**", "@@ ", "diff --git", "--- ", "+++ ", "<!--", "```"];
@@ -87,7 +87,7 @@ fn is_markup(line: &str) -> bool {
         || is_entry(line)
 }
 
-/// `- A sentence.`: programs print lists, too, but of plain words.
+/// `- A sentence.`: programs also print lists, but of plain words.
 fn is_entry(line: &str) -> bool {
     let Some(rest) = ["- ", "* ", "+ ", "• "].iter().find_map(|start| line.strip_prefix(start)) else { return false };
     rest.contains('`') || rest.contains("**") || rest.ends_with(['.', ';', ':']) || is_sentence(rest)
@@ -112,7 +112,7 @@ fn is_code(line: &str) -> bool {
     ends && !is_list || is_broken_call || is_set || STARTS.iter().any(|start| line.starts_with(start))
 }
 
-/// A sentence of a person, or a line of it: many words, most of them plain.
+/// A sentence written by a person, or a line of one: many words, most of them plain.
 fn is_sentence(line: &str) -> bool {
     const ERRORS: [&str; 8] = ["error", "failed", "fail ", "unable", "cannot", "could not", "fatal", "exception"];
     let start = line.get(..16).unwrap_or(line).to_ascii_lowercase();
