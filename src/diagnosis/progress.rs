@@ -116,8 +116,9 @@ pub const STEPS: [Step; 9] = [
 const RESULTS: usize = 6;
 
 /// What a program prints when it throws or aborts.
-const CRASHES: [&[u8]; 5] = [
+const CRASHES: [&[u8]; 6] = [
     b"terminating with uncaught",
+    b"Converted Failed!",
     b"terminate called after",
     b"RuntimeError: ",
     b"Fatal signal ",
