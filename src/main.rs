@@ -1,4 +1,4 @@
-//! The `qnnscope` program. This is the only place that ends the process.
+//! The `qnnscope` program. Only this file and a dying runner end the process.
 
 use std::process::ExitCode;
 

@@ -12,11 +12,11 @@ use std::path::PathBuf;
 pub enum Item {
     /// A device by id.
     Device(String),
-    /// A model of the list.
+    /// A model in the list.
     Model(usize),
     /// Opens the file picker.
     Browse,
-    /// A backend of the list.
+    /// A backend in the list.
     Backend(usize),
     /// Starts the run.
     Run,
@@ -95,7 +95,7 @@ impl StartForm {
         self.selected = items[to].clone();
     }
 
-    /// Moves the selection to the next or previous section, around the ends.
+    /// Moves the selection to the next or previous section, wrapping at the ends.
     pub fn step_section(&mut self, store: &Store, forward: bool) {
         let items = self.items(store);
         let section = (self.item(store).section() + if forward { 1 } else { 3 }) % 4;

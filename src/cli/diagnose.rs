@@ -104,7 +104,8 @@ pub fn diagnose(args: &DiagnoseArgs, global: &Global) -> Result<u8, CliError> {
         let waited_for = || format!("the checks on {}", clean_text(&target::named(global)));
         let (results, system) = args.patience.wait(waited_for, checks(&diagnosis, args, global))?;
         diagnosis.take_checks(&results);
-        if let (None, Some(system)) = (diagnosis.platform, system) {
+        // The checked device is known for certain; a log only hints at its system.
+        if let (None, Some(system)) = (args.platform, system) {
             diagnosis.set_platform(system);
         }
     }

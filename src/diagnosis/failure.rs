@@ -77,7 +77,7 @@ pub fn diagnose_failure<'a>(failure: &Failure, log_lines: impl Iterator<Item = (
         diagnoser.exit_status(status);
     }
     let mut diagnosis = diagnoser.finish();
-    // What slows a run down does not fail it.
+    // Causes that only slow a run down do not explain a failure.
     diagnosis.causes.retain(|finding| !finding.cause.remark);
     if failure.call == "graphExecute" {
         diagnosis.causes.retain(|finding| !EXCLUDED_BY_PREPARE.contains(&finding.id));

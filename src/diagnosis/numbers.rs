@@ -43,7 +43,7 @@ const COUNTING: [&str; 12] = [
 /// Words that may stand between one of those and its number.
 const BETWEEN: [&str; 14] =
     ["number", "no", "nr", "value", "val", "with", "was", "is", "of", "the", "a", "an", "qnn", "id"];
-/// "Error" and "code" in scripts without spaces between words.
+/// "Error", "error code", "failure" and "return" in Chinese, Japanese and Korean.
 const FOREIGN: [&str; 6] = ["错误", "错误码", "失败", "返回", "エラー", "오류"];
 /// Words that make a later number a code even with other words in between.
 const DISTANT: [&str; 9] = ["fail", "fails", "failed", "failure", "unable", "error", "err", "exits", "cannot"];
@@ -190,8 +190,8 @@ pub(super) fn is_error(line: &[u8], start: usize, end: usize) -> bool {
         || ends && !counts && is_distant(line, start, end)
 }
 
-/// The word that classifies the number after `text`, in lower case: the last one, or the one before "code",
-/// "with" and such.
+/// The word that classifies the number after `text`, in lower case: the last one that is not a filler such as
+/// "with" or "value".
 fn word_before(text: &[u8]) -> Option<String> {
     let mut rest = text;
     for _ in 0..4 {

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Largest file: per-channel encodings of a large language model are far below.
+/// Largest file: per-channel encodings of a large language model are far smaller.
 const MAX_BYTES: u64 = 256 << 20;
 /// Most slices of one tensor.
 const MAX_SLICES: usize = 1 << 20;
@@ -116,7 +116,7 @@ fn number(value: &Value) -> Option<f64> {
     }
 }
 
-/// A truth value, also in Python's words.
+/// A boolean, also as Python spells it (`True`).
 fn truth(value: &Value) -> Option<bool> {
     match value {
         Value::Bool(value) => Some(*value),
@@ -273,7 +273,7 @@ fn aimet_200(row: &Value, findings: &mut Vec<Finding>) -> Option<Encoding> {
         })
         .collect();
     let axis = row.get("axis").and_then(Value::as_i64);
-    // The one list of this version does not show it; what is signed are weights and biases.
+    // This version has a single list that does not state the use: signed entries are weights and biases.
     let used = if is_signed || axis.is_some() { Use::Parameter } else { Use::Activation };
     let listed = row.get("y_scale").is_some_and(Value::is_array);
     Some(Encoding {

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 /// Maximum number of bytes copied from a pipe; the copy goes to the folder for temporary files.
 const MOST_COPIED_BYTES: u64 = 4 << 30;
 
-/// Opens a file, a pipe or a device for reading. Opening a named pipe blocks until another process opens it
-/// for writing, which may never happen.
+/// Opens a file, a pipe or a device for reading. The wait for a named pipe's writer is
+/// limited, because none may ever come.
 ///
 /// # Errors
 /// The system's error, or nothing writes to the pipe.

@@ -91,8 +91,8 @@ impl Block {
         }
     }
 
-    /// Adds a figure from QNN's own profile: `NAME (unit)`. Ops follow the accelerator's cycles and end at
-    /// its time.
+    /// Adds a figure from QNN's own profile: `NAME (unit)`. Op rows start after the accelerator's cycles
+    /// and end at its time.
     fn delegate(&mut self, text: &str, value: u64) {
         let (name, unit) = match text.trim_end().strip_suffix(')').and_then(|text| text.rsplit_once(" (")) {
             Some((name, unit @ ("us" | "cycles" | "count" | "bytes"))) => (name, unit),

@@ -91,7 +91,7 @@ impl Import for OrtProfile {
                         us: event.dur,
                     });
                 }
-                // A run follows its nodes.
+                // The event of a run comes after those of its nodes.
                 ("Session", "model_run") => {
                     let phase = if run.done(Phase::First) == 0 { Phase::First } else { Phase::Clean };
                     run.inference(phase, Some(start_us), event.dur);

@@ -12,7 +12,7 @@ pub fn numbers(text: &[u8]) -> impl Iterator<Item = f64> + '_ {
 
 /// One word as a number.
 pub fn number(word: &[u8]) -> Option<f64> {
-    // Longer ones are no numbers, and `inf` and `nan` neither.
+    // Longer words are not numbers; neither are `inf` and `nan`.
     if word.is_empty() || word.len() > 32 || !word.iter().any(u8::is_ascii_digit) {
         return None;
     }

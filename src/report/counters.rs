@@ -103,7 +103,7 @@ impl SamplingDocument {
         Self { counters, ..Self::default() }
     }
 
-    /// Counts a tick.
+    /// Counts the values of a tick.
     pub fn take(&mut self, values: &[Option<f64>]) {
         self.values += values.iter().flatten().count() as u64;
     }

@@ -6,7 +6,7 @@ use super::{LatencyStats, OpTable, PaceStats, Run, Store};
 use crate::event::{Event, Phase, RunId};
 use serde::{Deserialize, Serialize};
 
-/// What the events that a digest stands for, [`StoreDigest::stands_for`], made of a store.
+/// The state that the events replaced by a digest ([`StoreDigest::stands_for`]) produce in a store.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StoreDigest {
     records: u64,
@@ -29,7 +29,7 @@ struct RunDigest {
 
 impl StoreDigest {
     /// True for an event that need not be folded if there is a digest. Everything such an event changes in a store is
-    /// in [`RunDigest`], all of it.
+    /// in the digest.
     pub fn stands_for(event: &Event) -> bool {
         match event {
             Event::Inferences(batch) => batch.phase != Phase::First,

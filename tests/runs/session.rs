@@ -87,7 +87,7 @@ fn a_recorded_session_gives_the_same_document() {
         std::fs::write(&cut, &bytes[..lines[line]]).unwrap();
         assert_eq!((replay(&cut).1, replay(&cut).2), (line + 1, false), "cut between lines");
     }
-    // A last line that only lacks its line end counts.
+    // A last line that lacks only its newline still counts.
     let cut = done.home().join("cut");
     std::fs::write(&cut, &bytes[..bytes.len() - 1]).unwrap();
     assert_eq!(replay(&cut).1, count);

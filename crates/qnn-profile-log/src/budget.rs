@@ -2,7 +2,7 @@
 
 use super::error::ProfileLogError;
 
-/// Real logs stay far below: 100,000 names of 100 bytes are a fifth of it.
+/// Real logs stay far below: 100,000 names of 100 bytes are less than a third of it.
 const LIMIT_BYTES: usize = 64 << 20;
 /// Approximate cost of a kept name beyond its bytes.
 const PER_NAME: usize = 100;

@@ -99,7 +99,7 @@ impl Method {
         matches!(self, Self::Execute | Self::ExecuteAsync)
     }
 
-    /// Anything before the first inference of a session.
+    /// Finalizing, creating a context (also from a binary), and composing.
     pub fn is_setup(self) -> bool {
         matches!(self, Self::Finalize | Self::CreateFromBinary | Self::ContextCreate | Self::ComposeGraphs)
     }

@@ -55,9 +55,9 @@ impl Sum {
 pub struct Line {
     /// The name, as bytes.
     pub identifier: Option<Vec<u8>>,
-    /// Type at first sight.
+    /// Type of the first such event.
     pub event_type: EventType,
-    /// Unit at first sight.
+    /// Unit of the first such event.
     pub unit: Unit,
     /// Sum and count of the values; `None` if all were objects.
     pub sum: Option<(Sum, u64)>,

@@ -50,7 +50,7 @@ pub(super) struct ShapedEvent {
     pub(super) unit: Unit,
     /// Its value is an unsigned number.
     pub(super) is_unsigned: bool,
-    /// Its position; 0 if absent.
+    /// Its position, if present.
     pub(super) value: Option<usize>,
     pub(super) identifier: Option<Range<usize>>,
 }
@@ -205,14 +205,14 @@ impl<'a> Parts<'a> {
                 self.touch(at..at + size, kind.is_number(slot))?;
             }
         }
-        // Its length determines where it may lie.
+        // A table's length limits its position, so its end counts as visited.
         let length = usize::from(table.length());
         self.touch(at + length..at + length, false)?;
         self.tables.push(table);
         Some(table)
     }
 
-    /// The outer `None` gives up.
+    /// The outer `None` means that the message is too unusual, the inner one that the part is absent.
     #[expect(clippy::option_option, reason = "a part may be absent, and the message may be too odd")]
     fn child(&mut self, parent: &Table<'a>, slot: usize, kind: Kind) -> Option<Option<Table<'a>>> {
         match parent.table(slot) {
@@ -221,7 +221,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// The same.
+    /// As for [`Self::child`].
     #[expect(clippy::option_option, reason = "a part may be absent, and the message may be too odd")]
     fn text(&mut self, table: &Table<'a>, slot: usize) -> Option<Option<Range<usize>>> {
         let Some(vector) = table.vector(slot, 1) else { return Some(None) };

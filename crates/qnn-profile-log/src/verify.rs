@@ -143,7 +143,7 @@ impl<'a> Verifier<'a> {
     fn table(&mut self, at: usize, kind: Kind) -> Result<Part<'a>, Damage> {
         let outside = Damage::OutOfBounds { what: kind.name(), at };
         let table = Table::new(self.bytes, at).ok_or(outside)?;
-        // They lie at multiples of two, mostly of four.
+        // Field lists are aligned to two bytes, mostly to four.
         let place = ((table.vtable >> 2) + 3 * kind as usize) % REMEMBERED;
         if self.good[place].at != table.vtable || self.good[place].kind != kind {
             self.good[place] = self.layout(&table, kind)?;

@@ -40,7 +40,7 @@ impl Backend {
         }
     }
 
-    /// True if this machine can only emulate the backend's hardware: HTP on anything but a Snapdragon.
+    /// True if this machine can only emulate the backend's hardware: HTP on an x86 machine.
     pub fn is_simulated_here(self) -> bool {
         self == Self::Htp && cfg!(any(target_arch = "x86_64", target_arch = "x86"))
     }

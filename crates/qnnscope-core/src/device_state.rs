@@ -12,7 +12,7 @@ pub enum DeviceState {
     Offline,
     /// The user has not authorized this computer on the device.
     Unauthorized,
-    /// The device is being asked.
+    /// Authorisation is pending on the device.
     Authorizing,
     /// adb is connecting.
     Connecting,
@@ -93,7 +93,7 @@ impl std::fmt::Display for DeviceState {
     }
 }
 
-/// The way to root on a device.
+/// How commands run as root on a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Root {

@@ -1,6 +1,6 @@
 //! QNN libraries: raw declarations (`sys`), the safe wrapper ([`api`]), and what their error codes mean ([`errors`]).
 //!
-//! The only qnnscope package with unsafe code. Libraries are loaded on request: building it needs nothing of QNN.
+//! The home of qnnscope's unsafe code; only the tap's exported symbols need some elsewhere. Libraries are loaded on request: building it needs nothing of QNN.
 
 #[cfg(unix)]
 pub mod api;

@@ -7,11 +7,11 @@ use super::{Reason, Seen, TrustVerdict};
 use crate::store::LaunchFigures;
 use crate::text::{counted, duration_text, known_text};
 
-/// Ratio of the largest launch median to the smallest, less 1, from which launches disagree ...
+/// Ratio of the largest launch median to the smallest, less 1, from which launches disagree.
 const MATTERS: f64 = 0.05;
-/// ... and from which one figure describes none of them.
+/// The same, from which no single figure describes them.
 const TOO_MUCH: f64 = 0.3;
-/// Half of the median's interval, as a fraction of it, from which it is imprecise.
+/// Half-width of the median's interval, as a fraction of the median, from which the median is imprecise.
 const SHARP: f64 = 0.05;
 
 pub(super) fn judge(seen: &Seen<'_>, reasons: &mut Vec<Reason>) {

@@ -58,7 +58,7 @@ pub fn runner_libraries(target: &LibraryTarget, needs: Needs) -> Result<Kit, OnD
     Ok(kit)
 }
 
-/// The libraries that provide their function table to an inspection: any available backend of `names`, and the system
+/// The libraries that an inspection needs: any available backend of `names`, for its function table, and the system
 /// library.
 pub fn inspection_libraries(target: &LibraryTarget, names: &[&str]) -> Result<Kit, OnDeviceError> {
     let why = "reads DLCs and context binaries";

@@ -37,14 +37,14 @@ fn range(text: &str) -> Vec<u32> {
     }
 }
 
-/// Processes that use much CPU, from `top -b -n 1 -o %CPU,ARGS` (toybox) or `ps -eo pcpu,args`.
+/// Processes that use a lot of CPU, from `top -b -n 1 -o %CPU,ARGS` (toybox) or `ps -eo pcpu,args`.
 pub fn busy(text: &str) -> Vec<BusyProcess> {
     let process = |line: &str| {
         let (share, name) = line.trim().split_once(char::is_whitespace)?;
         let cpu_percent: f64 = share.parse().ok()?;
         let program = name.split_whitespace().next()?;
         let name = program.rsplit('/').next().unwrap_or(program);
-        // Ourselves: top, and the shell it runs in.
+        // Our own: the listing tool, the shell it runs in, and adbd.
         let own = matches!(name, "top" | "ps" | "sh" | "adbd");
         (cpu_percent >= BUSY_PERCENT && !own).then(|| BusyProcess { name: clean_text(name), cpu_percent })
     };

@@ -19,7 +19,7 @@ const BINS: usize = 60;
 /// Maximum number of counters with a chart.
 const CHARTED: usize = 6;
 
-/// A run's sections; a run on its own needs no heading.
+/// A run's sections, under its number and name if there are several.
 pub fn sections(number: usize, several: bool, store: &Store, run: &Run, mask: &Mask) -> Vec<Section> {
     let heading = if several { format!("Run {number}: {}", run_name(run)) } else { "Run".to_owned() };
     let mut sections = vec![Section { title: heading, is_sub: false, blocks: about(run) }];
@@ -272,7 +272,7 @@ fn stages(run: &Run) -> Vec<Block> {
     if table.rows.is_empty() { Vec::new() } else { vec![Block::Table(table)] }
 }
 
-/// Counters of the machine that ran the model, during the clean phase.
+/// Counters of the machine that ran the model, during the run.
 fn counters(store: &Store, run: &Run) -> Vec<Block> {
     let is_local = run.plan.device == LOCAL_DEVICE;
     let own: Vec<&CounterSeries> = if is_local {

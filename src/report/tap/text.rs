@@ -10,7 +10,7 @@ use crate::store::{OpStats, Store, Tapped, TappedGraph, TappedProcess};
 use crate::text::{bytes_text, count_text, counted, duration_text, paragraph, titled};
 use std::fmt::Write;
 
-/// Maximum number of refused ops, votes and failures listed per process.
+/// Maximum number of refused ops, loaded binaries and failures listed per process.
 const LISTED: usize = 8;
 /// Width of its lines, characters.
 const WIDTH: usize = 96;

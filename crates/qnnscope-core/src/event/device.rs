@@ -22,11 +22,11 @@ pub struct DeviceFacts {
     pub abi: String,
     /// GPU as the driver names it, or as the SoC table does.
     pub gpu: Option<String>,
-    /// CPU clusters, slowest first.
+    /// CPU clusters, in the order of their cpufreq policies.
     pub clusters: Vec<Cluster>,
     /// User id of the shell.
     pub shell_uid: Option<u32>,
-    /// The way to root.
+    /// How commands run as root.
     pub root: Root,
     /// `Enforcing` or `Permissive`.
     pub selinux: Option<String>,
@@ -48,7 +48,7 @@ pub struct DeviceFacts {
     pub power_save: Option<bool>,
     /// Whether the screen is on.
     pub screen_on: Option<bool>,
-    /// Processes that use much CPU: name and share of one core, %.
+    /// Processes that use a lot of CPU: name and share of one core, %.
     pub busy_processes: Vec<BusyProcess>,
 }
 
@@ -106,7 +106,7 @@ impl Battery {
     }
 }
 
-/// A process that uses much CPU.
+/// A process that uses a lot of CPU.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BusyProcess {
     /// Name.

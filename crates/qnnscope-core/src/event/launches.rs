@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 pub struct Launches {
     /// Launches that share the requested inferences.
     pub planned: u32,
-    /// Maximum number of launches: more than planned while they disagree and time allows, or fewer if loading takes
-    /// long. Equal to `planned` if the user gave a number.
+    /// Maximum number of launches: above `planned` so that more can be made while they disagree and time allows, lower
+    /// if loading takes long. Equal to `planned` if the user gave a number.
     pub limit: u32,
     /// Seed of the random order in which launches of several runs alternate.
     pub seed: u64,

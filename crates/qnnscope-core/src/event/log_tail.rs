@@ -20,8 +20,8 @@ pub struct LogTail {
     last: VecDeque<Line>,
     first_errors: Vec<Line>,
     last_errors: VecDeque<Line>,
-    /// The first error of the stages before. A stage may end well although its errors doom a later one: HTP's finalize returns
-    /// 0 where the DSP refused the graph.
+    /// The first error of the stages before. A stage may succeed although its errors make a later one fail: HTP's finalize
+    /// returns 0 even if the DSP refused the graph.
     earlier: Option<Line>,
     /// Lines of the backend's log before this number belong to finished stages.
     earlier_stages: u64,
@@ -56,8 +56,8 @@ impl LogTail {
     }
 
     /// A new stage: errors in an earlier one did not end the run, and only its first error is kept. The backend's
-    /// progress reports are over, too. Printed text takes a different path than stages and may be ahead of them: only
-    /// up to the last report of a compiler step does it certainly belong to the finished stage.
+    /// progress reports are over, too. Console text arrives by a different path and may be ahead of the stages: only
+    /// lines up to the last report of a compiler step certainly belong to the finished stage.
     pub fn next_stage(&mut self) {
         self.earlier = self.earlier.take().or_else(|| self.first_errors.first().cloned());
         self.earlier_stages = self.count;

@@ -31,14 +31,14 @@ pub struct Sandbox {
     pub tcp: bool,
     /// No signals to other processes.
     pub signals: bool,
-    /// No new privileges, by set-user-id programs for example.
+    /// New privileges cannot be gained, for example through set-user-id programs.
     pub no_new_privileges: bool,
     /// What is not in force, and why.
     pub missing: Vec<String>,
 }
 
 impl Sandbox {
-    /// Words for people: one line.
+    /// One-line summary for display.
     pub fn summary(&self) -> String {
         let parts = [
             (self.files, "files"),

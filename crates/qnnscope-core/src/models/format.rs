@@ -17,7 +17,7 @@ pub enum ModelFormat {
 }
 
 impl ModelFormat {
-    /// Words for people.
+    /// Name for display.
     pub fn label(self) -> &'static str {
         match self {
             Self::Dlc => "DLC",

@@ -13,7 +13,7 @@ use crate::sys::{self, Handle};
 use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
 
-/// Qnn_TensorType_t of a graph input, a graph output, and a tensor between ops.
+/// Qnn_TensorType_t of a graph input, a graph output, a tensor between ops, and a constant.
 const WRITE: u32 = 0;
 const READ: u32 = 1;
 const NATIVE: u32 = 3;

@@ -136,7 +136,7 @@ impl Context {
         Ok(Rc::new(Self { device: device.clone(), handle }))
     }
 
-    /// contextCreateFromBinary. The backend may keep reading `binary` only during the call.
+    /// contextCreateFromBinary. The backend reads `binary` only during the call.
     pub fn from_binary(device: &Rc<Device>, binary: &[u8], profile: Option<&Profile>) -> Result<Rc<Self>, QnnError> {
         let library = device.backend.library();
         let create: sys::ContextCreateFromBinaryFn =

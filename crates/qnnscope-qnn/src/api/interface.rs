@@ -13,7 +13,7 @@ use std::rc::Rc;
 /// How to handle a core API version outside the table of known ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VersionPolicy {
-    /// Refuse it by name.
+    /// Refuse it, naming the version.
     KnownOnly,
     /// On the user's request: count the table slots that point into executable memory.
     CountSlots,

@@ -4,7 +4,7 @@
 //! [`Device`] and [`Backend`], a backend its [`Logger`], everything its [`Library`]. So on every path contexts are
 //! freed before devices, devices before backends, backends before loggers.
 //!
-//! All `unsafe` code of the project lives in this folder and in `sys` beside it.
+//! `unsafe` code lives in this package only, apart from the symbols that the tap exports.
 
 mod binary_info;
 mod dlc;

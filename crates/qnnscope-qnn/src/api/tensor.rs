@@ -8,14 +8,14 @@ use qnnscope_core::models::{DataType, Quantization, Tensor, TensorKind};
 use serde_json::Value;
 use std::ffi::{CStr, CString};
 
-/// Highest plausible rank; QNN tensors have at most 8 dimensions or so.
+/// Highest plausible rank; QNN tensors have about 8 dimensions at most.
 const MAX_RANK: u32 = 32;
 /// Maximum number of slices copied from an axis encoding.
 const MAX_SLICES: u32 = 1 << 20;
 /// Maximum number of values kept of a tensor parameter, for display.
 const MAX_PARAM_VALUES: usize = 64;
 
-/// Names of the encodings that are named but not decoded.
+/// Encodings recognised by name but not decoded.
 const OTHER_ENCODINGS: [(u32, &str); 10] = [
     (4, "block"),
     (5, "blockwise_expansion"),

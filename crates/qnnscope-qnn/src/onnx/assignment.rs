@@ -84,7 +84,7 @@ fn text(text: &*const c_char) -> String {
     if text.is_null() {
         return String::new();
     }
-    // SAFETY: a text of ONNX Runtime ends with a zero, and lives as long as the session.
+    // SAFETY: ONNX Runtime's strings are NUL-terminated, and this one lives as long as the session.
     unsafe { CStr::from_ptr(*text) }.to_string_lossy().into_owned()
 }
 

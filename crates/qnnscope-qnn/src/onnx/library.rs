@@ -65,7 +65,7 @@ fn version(path: &Path) -> String {
         let base = unsafe { base.ok()?() };
         // SAFETY: as above; a null pointer is refused.
         let text = unsafe { (base.as_ref()?.GetVersionString)() };
-        // SAFETY: the text is a constant of the library, which ends with a zero.
+        // SAFETY: the text is a NUL-terminated constant of the library.
         (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
     });
     let named = || {

@@ -39,7 +39,7 @@ impl std::fmt::Debug for SessionSpec {
     }
 }
 
-/// A session with the memory of its inputs and of its last inference's outputs.
+/// A session with the memory of its inputs and the declarations of its outputs.
 pub struct OnnxSession {
     session: Session,
     options: RunOptions,
@@ -64,7 +64,7 @@ impl OnnxSession {
         let mut builder = Session::builder(environment).map_err(OnnxError::of(OPTIONS))?;
         builder = builder.with_log_level(ort_level(spec.log_level)).map_err(&failed_builder)?;
         builder = builder.with_logger(logger(spec.sink.clone())).map_err(&failed_builder)?;
-        // Without choosing a device itself: it is offered what the user requested.
+        // ONNX Runtime chooses no device itself: it is offered only what the user requested.
         builder =
             builder.with_auto_device(ort::session::builder::AutoDevicePolicy::PreferCPU).map_err(&failed_builder)?;
         for (key, value) in &spec.entries {

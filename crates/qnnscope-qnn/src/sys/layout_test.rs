@@ -4,7 +4,7 @@ use super::*;
 use std::collections::BTreeMap;
 use std::mem::{align_of, offset_of, size_of};
 
-/// (C record, C field) -> (offset, size); the record itself has the empty field name.
+/// (C record, C field) -> (offset, size, alignment if known); the record itself has the empty field name.
 fn measured() -> BTreeMap<(String, String), (usize, usize, Option<usize>)> {
     let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/qnn-abi-offsets.csv"));
     text.lines()

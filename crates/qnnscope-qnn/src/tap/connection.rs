@@ -1,5 +1,5 @@
 //! The connection to qnnscope: a socket, or this process's file in a folder. Writing never raises a signal and never
-//! waits longer than told.
+//! waits beyond its time limit.
 
 #![expect(unsafe_code, reason = "FFI")]
 
@@ -26,7 +26,7 @@ pub(super) struct Connection {
     rest: Vec<u8>,
 }
 
-/// How far writing came.
+/// How far a write got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wrote {
     /// All of it.

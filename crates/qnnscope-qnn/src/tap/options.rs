@@ -162,7 +162,7 @@ unsafe fn htp_context(custom: *const u8) -> (String, Value) {
     }
 }
 
-/// SoC numbers that QNN gives are small.
+/// QNN's SoC numbers are small.
 const SOC_NUMBERS: std::ops::Range<u32> = 1..4096;
 
 /// Converts an HTP device option from the layout before HTP API 5.47 (12 bytes) to the later one (16 bytes, the value

@@ -59,7 +59,7 @@ impl Writer {
         }
     }
 
-    /// Starts the thread. Without it (the system may refuse) every message is written by its sender.
+    /// Starts the thread. Without it (the system may refuse), messages wait for the next urgent one or the end.
     pub fn begin(tap: &'static Tap) {
         let thread = std::thread::Builder::new().name("qnnscope-tap".to_owned()).stack_size(256 * 1024);
         let begun = system::without_signals(|| thread.spawn(move || super::guard(|| tap.writer.work(tap))));
