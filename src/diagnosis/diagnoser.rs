@@ -161,7 +161,7 @@ impl Diagnoser {
         self.facts.pass(&plain);
         self.facts.pass(b"\n");
         self.lines = self.lines.max(number);
-        self.prose.note(number, &plain);
+        self.note_form(number, &plain);
         for piece in pieces(&plain) {
             self.read_if_wanted(number, piece);
         }
@@ -202,7 +202,9 @@ impl Diagnoser {
     fn end_line(&mut self) {
         self.lines += 1;
         let line = std::mem::take(&mut self.line);
-        self.prose.note(self.lines, &line);
+        if !self.in_line {
+            self.note_form(self.lines, &line);
+        }
         self.read_if_wanted(self.lines, &line);
         self.note_last(self.lines, &line);
         self.line = line;
@@ -264,7 +266,7 @@ impl Diagnoser {
                 LineMeaning::Signal { cause, signal, near } if !harmless => {
                     let evidence = Evidence { line: number, text: excerpt_at(line, at) };
                     let waiting = self.near.waiting();
-                    if self.prose.keeps((cause, signal), &evidence, line) {
+                    if !self.near.is_all_own() && self.prose.keeps((cause, signal), &evidence, line) {
                         reading = Reading::Telling;
                         continue;
                     }

@@ -83,6 +83,11 @@ impl Nearness {
         !self.authors.is_empty()
     }
 
+    /// True if all lines are those of a run of QNN.
+    pub fn is_all_own(&self) -> bool {
+        self.own
+    }
+
     /// True if no line names QNN.
     pub fn is_unnamed(&self) -> bool {
         self.lines.is_empty()

@@ -1,5 +1,5 @@
 //! Tells documents (pages, reviews, diffs, source files) from logs. The failures that a document describes did not happen;
-//! those in lines pasted between a user's sentences did.
+//! those in lines pasted between a user's sentences did. A line with the form of a message always counts.
 
 use super::evidence::Evidence;
 use super::statements::{Level, level};
@@ -8,10 +8,14 @@ use super::statements::{Level, level};
 const LINES: u64 = 400;
 /// A text with fewer document lines is a note, in which every line counts.
 const FEWEST: u32 = 4;
+/// So is one with fewer lines of markup or code, however many sentences it has.
+const FEWEST_MARKED: u32 = 2;
 /// Percentage of document lines from which a text is a document.
 const SHARE: u32 = 50;
-/// Signals of document lines that are kept until the end of the text.
-const WAITING: usize = 256;
+/// Lines of a signal that are kept until the end of the text.
+const WAITING: usize = 8;
+/// Bytes of a line; longer ones are dumps and no part of a document.
+const LONGEST: usize = 4096;
 /// Words from which a line is a sentence rather than a message.
 const SENTENCE_WORDS: usize = 9;
 /// Percentage of plain words in a sentence.
@@ -19,11 +23,25 @@ const PLAIN_SHARE: usize = 75;
 /// Chinese, Japanese or Korean characters from which a line is a sentence.
 const WIDE_SENTENCE: usize = 12;
 
+/// What a line looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// Printed by a program, or not to be told.
+    Message,
+    /// A person's sentence.
+    Sentence,
+    /// Markup, source code or a diff.
+    Marked,
+}
+
 /// Signals of document lines, kept until it is known whether the text is a document.
 #[derive(Debug, Clone, Default)]
 pub struct Prose {
     lines: u32,
-    of_document: u32,
+    sentences: u32,
+    marked: u32,
+    /// The text is longer than [`LINES`], or holds a chat model's answer.
+    is_log: bool,
     waiting: Vec<((usize, usize), Evidence)>,
 }
 
@@ -31,23 +49,29 @@ impl Prose {
     /// Counts a line.
     pub fn note(&mut self, number: u64, line: &[u8]) {
         let line = line.trim_ascii();
-        if number <= LINES && !line.is_empty() {
-            self.lines += 1;
-            self.of_document += u32::from(is_of_document(line));
+        if line.is_empty() {
+            return;
+        }
+        self.is_log |= number > LINES || line.starts_with(b"[BEGIN]");
+        self.lines += 1;
+        match form(line) {
+            Form::Message => {}
+            Form::Sentence => self.sentences += 1,
+            Form::Marked => self.marked += 1,
         }
     }
 
-    /// True if the line with this number is examined.
-    pub fn is_reading(number: u64) -> bool {
-        number <= LINES
+    /// True while lines need to be counted.
+    pub fn is_open(&self) -> bool {
+        !self.is_log
     }
 
     /// Keeps a signal (indexes of cause and signal) if only the whole text decides whether its line counts.
     pub fn keeps(&mut self, place: (usize, usize), evidence: &Evidence, line: &[u8]) -> bool {
-        if evidence.line > LINES || self.waiting.len() >= WAITING || !is_of_document(line.trim_ascii()) {
+        if self.is_log || form(line.trim_ascii()) == Form::Message {
             return false;
         }
-        if !self.waiting.iter().any(|(other, _)| *other == place) {
+        if self.waiting.iter().filter(|(other, _)| *other == place).count() < WAITING {
             self.waiting.push((place, evidence.clone()));
         }
         true
@@ -55,78 +79,113 @@ impl Prose {
 
     /// The signals that count after all.
     pub fn at_end(&mut self) -> Vec<((usize, usize), Evidence)> {
-        let is_document = self.of_document >= FEWEST && self.of_document * 100 >= self.lines * SHARE;
+        let of_document = self.sentences + self.marked;
+        let is_document = !self.is_log
+            && self.marked >= FEWEST_MARKED
+            && of_document >= FEWEST
+            && of_document * 100 >= self.lines * SHARE;
         let waiting = std::mem::take(&mut self.waiting);
         if is_document { Vec::new() } else { waiting }
     }
 }
 
-/// True for a line of a page, of source code or of a diff that does not look like a message.
-fn is_of_document(line: &[u8]) -> bool {
-    let Ok(line) = std::str::from_utf8(line) else { return false };
-    if is_markup(line) || is_code(line) {
-        return true;
+fn form(line: &[u8]) -> Form {
+    let Ok(line) = std::str::from_utf8(line) else { return Form::Message };
+    if line.len() > LONGEST {
+        return Form::Message;
     }
-    let is_message = level(line.as_bytes()) != Level::Unsaid || line.starts_with(|c: char| c.is_ascii_digit());
-    !is_message && is_sentence(line)
+    // Code that quotes messages was not printed.
+    if is_quoting(line) {
+        return Form::Marked;
+    }
+    let text = unmarked(line);
+    if is_message(text) {
+        return Form::Message;
+    }
+    if is_markup(line, text) || is_code(line) {
+        Form::Marked
+    } else if is_sentence(line) {
+        Form::Sentence
+    } else {
+        Form::Message
+    }
+}
+
+/// A level, a time stamp, a code, an object of a JSON log.
+fn is_message(text: &str) -> bool {
+    level(text.as_bytes()) != Level::Unsaid
+        || text.starts_with(|c: char| c.is_ascii_digit() || c == '{')
+        || text.contains("0x")
+        || text.contains(" E ")
+}
+
+/// The line without marks of lists, headings, quotes and bold text.
+fn unmarked(line: &str) -> &str {
+    let line = line.trim_start_matches(['#', '-', '*', '+', '•', '|', '>', ' ']);
+    if is_item(line) {
+        line.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start_matches(['.', ')', ' '])
+    } else {
+        line
+    }
 }
 
 /// `1. Text`, `2) Text`.
 fn is_item(line: &str) -> bool {
     let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
-    rest.starts_with(". ") || rest.starts_with(") ")
+    rest.len() < line.len() && (rest.starts_with(". ") || rest.starts_with(") "))
 }
 
-/// A heading, list entry, table row or diff header.
-fn is_markup(line: &str) -> bool {
-    const STARTS: [&str; 12] =
-        ["# ", "## ", "### ", "#### ", "| ", "**", "@@ ", "diff --git", "--- ", "+++ ", "<!--", "```"];
+/// A heading, list entry, table row or diff header. Programs also print lists, but of plain words.
+fn is_markup(line: &str, text: &str) -> bool {
+    const STARTS: [&str; 10] = ["# ", "## ", "### ", "#### ", "**", "@@ ", "diff --git", "+++ ", "<!--", "```"];
+    let is_entry = is_item(line) || ["- ", "* ", "+ ", "• "].iter().any(|start| line.starts_with(start));
+    let is_row = line.starts_with('|') && line.ends_with('|') && line.matches('|').count() > 2;
     STARTS.iter().any(|start| line.starts_with(start))
-        || is_item(line)
-        || line.starts_with('|') && line.ends_with('|')
-        || is_entry(line)
+        || is_row
+        || is_entry && (text.contains('`') || text.contains("**") || text.ends_with(['.', ':']) || is_sentence(text))
 }
 
-/// `- A sentence.`: programs also print lists, but of plain words.
-fn is_entry(line: &str) -> bool {
-    let Some(rest) = ["- ", "* ", "+ ", "• "].iter().find_map(|start| line.strip_prefix(start)) else { return false };
-    rest.contains('`') || rest.contains("**") || rest.ends_with(['.', ';', ':']) || is_sentence(rest)
-}
-
-/// Source code, whatever messages it names.
-fn is_code(line: &str) -> bool {
-    const STARTS: [&str; 16] = [
-        "//", "/*", "*/", "#include", "#if", "#endif", "#define", "if (", "return ", "def ", "class ", "import ",
-        "assert ", "|| ", "&& ", "typedef ",
-    ];
+/// Comments, conditions, assertions and strings of source code.
+fn is_quoting(line: &str) -> bool {
+    const STARTS: [&str; 9] = ["//", "/*", "* //", "if (", "} else if (", "assert ", "|| ", "&& ", "#define "];
     let line = line.trim_start_matches(['+', '-']).trim_start();
-    let is_named = |rest: &str| rest.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | ' '));
-    let is_set = line.split_once(" = ").is_some_and(|(name, value)| {
-        is_named(name) && (line.ends_with(',') || value.starts_with(['"', '\'']) && value.ends_with(['"', '\'']))
-    });
-    let ends = [";", "{", "}", "};", "},", "||", "&&", ");", "\\"].iter().any(|end| line.ends_with(end));
-    // A message may end with what it lists.
-    let is_list = line.ends_with('}') && line.contains(": {");
-    let open = line.matches('(').count().cmp(&line.matches(')').count());
-    let is_broken_call = line.ends_with([',', '(']) && open.is_gt();
-    ends && !is_list || is_broken_call || is_set || STARTS.iter().any(|start| line.starts_with(start))
+    let is_name = |text: &str| text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | ' '));
+    let is_string = |value: &str| value.starts_with(['"', '\'']) && value.ends_with(['"', '\'']);
+    let is_set = line.split_once(" = ").is_some_and(|(name, value)| is_name(name) && is_string(value));
+    is_set || STARTS.iter().any(|start| line.starts_with(start))
+}
+
+/// Other source code.
+fn is_code(line: &str) -> bool {
+    const STARTS: [&str; 8] = ["#include", "#if", "#endif", "return ", "def ", "class ", "import ", "typedef "];
+    let line = line.trim_start_matches(['+', '-']).trim_start();
+    let is_name = |text: &str| text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | ' '));
+    let is_entry = line.ends_with(',') && line.split_once(" = ").is_some_and(|(name, _)| is_name(name));
+    let ends =
+        ["};", "},", "||", "&&", ");", ") {"].iter().any(|end| line.ends_with(end)) || line == "{" || line == "}";
+    let is_broken_call = line.ends_with([',', '(']) && line.matches('(').count() > line.matches(')').count();
+    ends || is_broken_call || is_entry || STARTS.iter().any(|start| line.starts_with(start))
 }
 
 /// A sentence written by a person, or a line of one: many words, most of them plain.
 fn is_sentence(line: &str) -> bool {
     const ERRORS: [&str; 8] = ["error", "failed", "fail ", "unable", "cannot", "could not", "fatal", "exception"];
-    let start = line.get(..16).unwrap_or(line).to_ascii_lowercase();
-    if ERRORS.iter().any(|word| start.starts_with(word)) || line.contains("0x") {
+    let start: String = line.chars().take(16).collect::<String>().to_ascii_lowercase();
+    // A quoted message makes it a report.
+    if ERRORS.iter().any(|word| start.starts_with(word)) || line.contains(['"', '“', '「']) || line.contains(".so") {
         return false;
+    }
+    let wide = line.chars().filter(|c| *c as u32 >= 0x2e80).count();
+    if wide >= WIDE_SENTENCE {
+        return wide * 2 >= line.chars().filter(|c| !c.is_whitespace()).count();
     }
     let words: Vec<&str> = line.split_whitespace().collect();
     let is_plain = |word: &&&str| {
-        let word = word.trim_matches(['.', ',', ';', ':', '(', ')', '"', '\'', '!', '?', '’', '*', '—']);
+        let word = word.trim_matches(['.', ',', ';', ':', '(', ')', '\'', '!', '?', '’', '*', '—']);
         !word.is_empty() && word.chars().all(|c| c.is_alphabetic() || c == '-' || c == '\'' || c == '’')
     };
     let plain = words.iter().filter(is_plain).count();
-    let is_wide = line.chars().filter(|c| *c as u32 >= 0x2e80).count() >= WIDE_SENTENCE;
-    is_wide || words.len() >= SENTENCE_WORDS && plain * 100 >= words.len() * PLAIN_SHARE
+    words.len() >= SENTENCE_WORDS && plain * 100 >= words.len() * PLAIN_SHARE
 }
 
 #[cfg(test)]
@@ -139,39 +198,53 @@ mod tests {
             "## Known issues",
             "- Cleans up the resources if an error occurs.",
             "+    if (size > 2147483648u) {",
-            "// Create the backend.",
+            "// QnnDsp <E> Failed to create the backend: 0x36b1",
+            "log = \"QnnDsp <E> qnn_open failed, 0x80000406\"",
             "| error 1008 | versions differ |",
             "Since the backend does not support dynamic input shapes, we limit the maximum duration that the model can handle.",
             "1. Install the driver.",
         ] {
-            assert!(is_of_document(line.as_bytes()), "{line}");
+            assert_ne!(form(line.as_bytes()), Form::Message, "{line}");
         }
         for line in [
             "[ERROR] QnnDsp <E> Stub lib id mismatch: expected (v2.1), detected (v2.2)",
+            "| [ERROR] QnnDsp <E> Stub lib id mismatch: expected (v2.1), detected (v2.2) |",
+            "1) [ERROR] Failed to create device: 14001;",
+            "**[ERROR] QnnDsp <E> Failed to load skel**",
+            "{\"level\":\"error\",\"msg\":\"Stub lib id mismatch: expected (v2.28), detected (v2.30)\"}",
+            "{\"log\":\"Failed to create device: 14001\\n\",\"stream\":\"stderr\"},",
+            "2026-01-02 [ERROR] {\"msg\":\"dlopen failed\"}",
             "Failed to create device: 14001",
+            "Could not load C:\\qnn\\",
+            "无法打开后端库 dlopen failed: library \"libQnnHtp.so\" not found 请检查环境变量是否正确",
+            "It says \"Unable to load backend because it cannot be opened\" and then the whole app exits",
             "2025-09-02 10:01:22.123 [E:onnxruntime:, qnn_execution_provider.cc:1055] QNN SetupBackend failed",
             "ValueError: Tensor overrides are not in a list",
             "E/AndroidRuntime( 4711): java.lang.UnsatisfiedLinkError: dlopen failed",
             "ggml-hex: failed to open session 0 : error 0x80000406",
             "0.4ms [ ERROR ] <E> Failed to parse platform config: 14001",
         ] {
-            assert!(!is_of_document(line.as_bytes()), "{line}");
+            assert_eq!(form(line.as_bytes()), Form::Message, "{line}");
         }
     }
 
     #[test]
     fn only_in_a_document_its_own_lines_do_not_count() {
-        let shown = |text: &[&str]| {
+        let shown = |text: &[&str], lines: usize| {
             let mut prose = Prose::default();
-            for (number, line) in (1..).zip(text) {
+            let blank = std::iter::repeat_n("plain", lines.saturating_sub(text.len()));
+            for (number, line) in (1..).zip(text.iter().copied().chain(blank)) {
                 prose.note(number, line.as_bytes());
-                let evidence = Evidence { line: number, text: (*line).to_owned() };
+                let evidence = Evidence { line: number, text: line.to_owned() };
                 prose.keeps((0, usize::try_from(number).unwrap()), &evidence, line.as_bytes());
             }
             prose.at_end().len()
         };
         let page = ["# FAQ", "- The first.", "- The second of them.", "- The third of them."];
-        assert_eq!(shown(&page), 0);
-        assert_eq!(shown(&page[2..]), 2);
+        assert_eq!(shown(&page, 4), 0);
+        assert_eq!(shown(&page[2..], 2), 2, "a note");
+        assert_eq!(shown(&page, 401), 4, "a log of more lines than a document has");
+        let sentence = "When I run this model on my phone it stops after some seconds without result";
+        assert_eq!(shown(&[sentence; 6], 6), 6, "a person's report");
     }
 }

@@ -85,7 +85,7 @@ fn the_figures_of_the_documentation_are_those_of_the_kept_logs() {
     let mut table = String::from(
         "| logs | failures | right first | without its thread's signals | without its project's | healthy | silent |\n|---|---|---|---|---|---|---|\n",
     );
-    let mut all = [0; 6];
+    let (mut all, mut settled) = ([0; 6], [0; 6]);
     let mut wrong = Vec::new();
     for (name, logs) in &sets {
         let (failures, healthy): (Vec<Known>, Vec<Known>) = logs.iter().cloned().partition(|log| !is_healthy(log));
@@ -106,6 +106,9 @@ fn the_figures_of_the_documentation_are_those_of_the_kept_logs() {
         let cells: Vec<String> = row.iter().map(ToString::to_string).collect();
         writeln!(table, "| {name} | {} |", cells.join(" | ")).unwrap();
         all.iter_mut().zip(row).for_each(|(sum, part)| *sum += part);
+        if !GROWING.iter().any(|file| name.contains(file)) {
+            settled.iter_mut().zip(row).for_each(|(sum, part)| *sum += part);
+        }
     }
     let cells: Vec<String> = all.iter().map(ToString::to_string).collect();
     writeln!(table, "| all | {} |", cells.join(" | ")).unwrap();
@@ -132,11 +135,15 @@ fn the_figures_of_the_documentation_are_those_of_the_kept_logs() {
     assert!(mute.len() <= SILENT_FAILURES, "{mute:?}");
     assert!(talked.len() <= TALKED, "{}", talked.join("\n"));
 
-    let [failures, right, thread, project, healthy, silent] = all;
-    assert!(right * 100 >= failures * 94, "{right} of {failures} are right\n{}", wrong.join("\n"));
-    assert!(thread * 100 >= failures * FLOOR_THREAD, "{thread} of {failures} rest on more than their own thread");
-    assert!(project * 100 >= failures * FLOOR_PROJECT, "{project} of {failures} rest on more than their own project");
-    assert_eq!(silent, healthy, "false alarms:\n{}", wrong.join("\n"));
+    for (of, row, floors) in [("all", all, FLOORS), ("the settled sets", settled, SETTLED_FLOORS)] {
+        let [failures, right, thread, project, ..] = row;
+        for ((what, part), floor) in
+            [("right", right), ("by thread", thread), ("by project", project)].iter().zip(floors)
+        {
+            assert!(part * 100 >= failures * floor, "{of}: {what}: {part} of {failures}\n{}", wrong.join("\n"));
+        }
+    }
+    assert_eq!(all[4], all[5], "false alarms:\n{}", wrong.join("\n"));
 
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/diagnosis.md");
     let text = std::fs::read_to_string(&path).unwrap();
@@ -155,8 +162,10 @@ const SILENT_FAILURES: usize = 1;
 /// Number of healthy logs with error lines of their own, which are quoted with the note that no known failure
 /// fits.
 const TALKED: usize = 132;
-/// Percentage of failures that stay right without the signals that only their own thread supports. Raise it
-/// when the figure rises.
-const FLOOR_THREAD: usize = 84;
-/// The same without the signals of their own project.
-const FLOOR_PROJECT: usize = 79;
+/// Files that new logs and messages are added to; the other sets are settled.
+const GROWING: [&str; 2] = ["later-logs", "program-logs"];
+/// Percentages of failures that are right, that stay right without the signals that only their own thread supports,
+/// and without those of their own project. Raise them when the figures rise.
+const FLOORS: [usize; 3] = [90, 82, 77];
+/// The same for the settled sets.
+const SETTLED_FLOORS: [usize; 3] = [97, 92, 84];

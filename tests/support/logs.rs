@@ -196,7 +196,7 @@ impl Numbers {
 }
 
 /// Number of ways in which other tools would have printed a log.
-pub const WRAPPINGS: usize = 9;
+pub const WRAPPINGS: usize = 11;
 
 /// The log as tool number `which` prints it.
 pub fn wrapped(log: &str, which: usize, seed: u64) -> Vec<u8> {
@@ -215,6 +215,8 @@ pub fn wrapped(log: &str, which: usize, seed: u64) -> Vec<u8> {
             2 => out += &format!("[ERROR] [Executor]: {line}\n\n"),
             3 => out += &format!("[2026-01-02 03:04:05.{a}] [error] [tid {b}] {line}\n"),
             4 => out += &format!("E0000 00:00:17123{b}.{a} {b} x_log.cc:51] {line}\n"),
+            9 => out += &format!("{}\n", serde_json::json!({ "level": "error", "msg": line })),
+            10 => out += &format!("| {line} |\n"),
             5 => out += &format!("{line}\r\n"),
             6 => out += &format!("\x1b[01;31m\x1b[K{line}\x1b[m\x1b[K\n"),
             7 => {

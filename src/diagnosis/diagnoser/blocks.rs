@@ -2,20 +2,17 @@
 
 use super::{Diagnoser, OVERLAP, PIECE};
 use crate::diagnosis::evidence::{Evidence, excerpt};
-use crate::diagnosis::prose::Prose;
 use crate::diagnosis::repeats::Key;
 use crate::diagnosis::rules::Worth;
 
 impl Diagnoser {
     /// Reads a block of whole lines.
     pub(super) fn block(&mut self, block: &[u8]) {
-        if Prose::is_reading(self.lines + 1) {
-            for (number, line) in (self.lines + 1..).zip(block.split(|byte| *byte == b'\n')) {
-                if !Prose::is_reading(number) {
-                    break;
-                }
-                self.prose.note(number, line);
+        for (number, line) in (self.lines + 1..).zip(block.split(|byte| *byte == b'\n')) {
+            if !self.prose.is_open() {
+                break;
             }
+            self.note_form(number, line);
         }
         // While QNN lines are being counted, none is skipped.
         if self.counting || !self.pace.knows_lines() {
@@ -110,6 +107,13 @@ impl Diagnoser {
             }
             self.note_last(number, &block[start..end]);
             return;
+        }
+    }
+
+    /// Counts a line for telling documents from logs; a line read in pieces is none of a document.
+    pub(super) fn note_form(&mut self, number: u64, line: &[u8]) {
+        if self.prose.is_open() && line.len() < PIECE {
+            self.prose.note(number, line);
         }
     }
 
