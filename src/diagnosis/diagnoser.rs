@@ -309,9 +309,21 @@ impl Diagnoser {
         reading
     }
 
+    /// True if the log shows the flag of this name.
+    fn has(&self, name: &str) -> bool {
+        self.rules.flag(name).is_some_and(|flag| self.flags[flag].is_some())
+    }
+
+    /// Counts a signal (indexes of cause and signal) that was kept; its earliest line stands for it.
+    fn see(&mut self, (cause, signal): (usize, usize), evidence: Evidence) {
+        let seen = &mut self.signals[cause][signal];
+        if seen.as_ref().is_none_or(|seen| evidence.line < seen.line) {
+            *seen = Some(evidence);
+        }
+    }
+
     /// The system that the log comes from, if its lines reveal it.
     fn platform(&self) -> Option<Platform> {
-        let has = |name: &str| self.rules.flag(name).is_some_and(|flag| self.flags[flag].is_some());
         // A PC's log mentions what it pushes to a phone; a phone's log never mentions a PC.
         let signs = [
             (Platform::Windows, ["windows", "windows"]),
@@ -320,15 +332,15 @@ impl Diagnoser {
             (Platform::Pc, ["simulator", "converter"]),
         ];
         let is = |platform: Platform, flags: [&str; 2]| {
-            flags.iter().any(|flag| has(flag)) || platform == Platform::Android && self.near.is_logcat()
+            flags.iter().any(|flag| self.has(flag)) || platform == Platform::Android && self.near.is_logcat()
         };
         signs.into_iter().find(|(platform, flags)| is(*platform, *flags)).map(|(platform, _)| platform)
     }
 
     /// A short log of a program that runs models, and of no other accelerator, is one of QNN: it was brought here as such.
     fn imply_qnn(&mut self) {
-        let has = |name: &str| self.rules.flag(name).is_some_and(|flag| self.flags[flag].is_some());
-        if self.lines <= IMPLIED_LINES && self.near.is_unnamed() && has("runs-models") && !has("other-accelerator") {
+        let is_short = self.lines <= IMPLIED_LINES;
+        if is_short && self.near.is_unnamed() && self.has("runs-models") && !self.has("other-accelerator") {
             self.set_flag("qnn", "a program that runs models, and no other accelerator");
         }
     }
@@ -345,16 +357,12 @@ impl Diagnoser {
             let near = causes()[cause].signal[signal].near;
             let counts =
                 near.is_none_or(|near| self.near.decide((cause, signal), near, &evidence, evidence.text.as_bytes()));
-            let seen = &mut self.signals[cause][signal];
-            if counts && seen.as_ref().is_none_or(|seen| evidence.line < seen.line) {
-                *seen = Some(evidence);
+            if counts {
+                self.see((cause, signal), evidence);
             }
         }
         for ((cause, signal), evidence) in self.near.at_end() {
-            let seen = &mut self.signals[cause][signal];
-            if seen.as_ref().is_none_or(|seen| evidence.line < seen.line) {
-                *seen = Some(evidence);
-            }
+            self.see((cause, signal), evidence);
         }
         let last = self.last.clone();
         for (fact, text) in self.facts.at_end(self.bytes) {

@@ -149,17 +149,20 @@ fn is_markup(line: &str, text: &str) -> bool {
 fn is_quoting(line: &str) -> bool {
     const STARTS: [&str; 9] = ["//", "/*", "* //", "if (", "} else if (", "assert ", "|| ", "&& ", "#define "];
     let line = line.trim_start_matches(['+', '-']).trim_start();
-    let is_name = |text: &str| text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | ' '));
     let is_string = |value: &str| value.starts_with(['"', '\'']) && value.ends_with(['"', '\'']);
     let is_set = line.split_once(" = ").is_some_and(|(name, value)| is_name(name) && is_string(value));
     is_set || STARTS.iter().any(|start| line.starts_with(start))
+}
+
+/// A name as source code spells it, maybe with a type before it.
+fn is_name(text: &str) -> bool {
+    text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | ' '))
 }
 
 /// Other source code.
 fn is_code(line: &str) -> bool {
     const STARTS: [&str; 8] = ["#include", "#if", "#endif", "return ", "def ", "class ", "import ", "typedef "];
     let line = line.trim_start_matches(['+', '-']).trim_start();
-    let is_name = |text: &str| text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | ' '));
     let is_entry = line.ends_with(',') && line.split_once(" = ").is_some_and(|(name, _)| is_name(name));
     let ends =
         ["};", "},", "||", "&&", ");", ") {"].iter().any(|end| line.ends_with(end)) || line == "{" || line == "}";

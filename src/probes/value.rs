@@ -304,5 +304,4 @@ pub(super) fn levels_mhz(content: &[u8]) -> Vec<f64> {
 }
 
 #[cfg(test)]
-#[path = "value_tests.rs"]
 mod tests;

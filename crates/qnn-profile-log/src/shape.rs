@@ -306,5 +306,4 @@ impl<P> Shapes<P> {
 }
 
 #[cfg(test)]
-#[path = "shape_tests.rs"]
 mod tests;
