@@ -71,12 +71,18 @@ impl Repeats {
 
     /// True if such a line has been read before, or is irrelevant.
     pub fn has(&self, key: Key) -> bool {
-        self.slots[key.slot()] == key.0
+        let slot = key.slot();
+        self.slots[slot] == key.0 || self.slots[slot ^ 1] == key.0
     }
 
     /// Remembers a line that need not be read again.
     pub fn learn(&mut self, key: Key) {
-        self.slots[key.slot()] = key.0;
+        // Two lines of one slot would otherwise keep displacing each other.
+        if !self.has(key) {
+            let slot = key.slot();
+            self.slots[slot ^ 1] = self.slots[slot];
+            self.slots[slot] = key.0;
+        }
     }
 }
 

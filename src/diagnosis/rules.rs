@@ -3,12 +3,11 @@
 use super::catalogue::{FACTS, Near, Pattern, Says, Voids, catalogue};
 use super::denied::Denied;
 use super::numbers;
-use super::pattern::regex;
+use super::pattern::Deferred;
 use super::progress;
 use super::statements::{Statements, lexicon};
 use super::wanted::Wanted;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
-use regex::bytes::Regex;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -58,7 +57,7 @@ pub struct Rule {
     any: Vec<usize>,
     any_of: Vec<usize>,
     not: Vec<usize>,
-    re: Option<Regex>,
+    re: Option<Deferred>,
     code: Vec<u64>,
     says: Option<Wanted>,
 }
@@ -145,13 +144,10 @@ impl Rules {
                 any: literals.ids(&pattern.any),
                 any_of: literals.ids(&pattern.any_of),
                 not: literals.ids(&pattern.not),
-                re: pattern.re.as_deref().and_then(|re| regex(re).ok()),
+                re: pattern.re.as_deref().map(Deferred::new),
                 code: pattern.code.clone(),
                 says: pattern.says.as_ref().map(Wanted::of),
             };
-            if pattern.re.is_some() && rule.re.is_none() {
-                continue;
-            }
             // The longest of `all` is the rarest; a code is rarer than a word.
             let lead = if !rule.code.is_empty() {
                 let spelled = rule.code.iter().flat_map(|code| spellings(*code)).collect::<Vec<_>>();
@@ -188,10 +184,10 @@ impl Rules {
         let numeric = texts.iter().copied().filter(|text| text[..begins(text)].contains(|c: char| c.is_ascii_digit()));
         let numeric: Vec<&str> = numeric.collect();
         Self {
-            anchors: automaton(&anchors),
-            literals: automaton(&texts),
+            anchors: automaton(&anchors, AhoCorasickKind::DFA),
+            literals: automaton(&texts, AhoCorasickKind::ContiguousNFA),
             longest_numeric: numeric.iter().map(|text| text.len()).max().unwrap_or_default(),
-            numeric: automaton(&numeric),
+            numeric: automaton(&numeric, AhoCorasickKind::DFA),
             list: rules,
             flags,
             voids,
@@ -388,11 +384,12 @@ fn fastrpc_spellings(text: &str) -> Vec<String> {
     )
 }
 
-fn automaton(texts: &[&str]) -> Option<AhoCorasick> {
+/// A DFA searches fastest and takes longest to build: it is for the automaton that sees all of a log.
+fn automaton(texts: &[&str], kind: AhoCorasickKind) -> Option<AhoCorasick> {
     AhoCorasick::builder()
         .ascii_case_insensitive(true)
         .match_kind(MatchKind::Standard)
-        .kind(Some(AhoCorasickKind::DFA))
+        .kind(Some(kind))
         .build(texts)
         .ok()
 }
