@@ -34,6 +34,9 @@ enum Form {
     Marked,
 }
 
+/// A signal (indexes of cause and signal) and its line.
+type Waiting = ((usize, usize), Evidence);
+
 /// Signals of document lines, kept until it is known whether the text is a document.
 #[derive(Debug, Clone, Default)]
 pub struct Prose {
@@ -42,7 +45,7 @@ pub struct Prose {
     marked: u32,
     /// The text is longer than [`LINES`], or holds a chat model's answer.
     is_log: bool,
-    waiting: Vec<((usize, usize), Evidence)>,
+    waiting: Vec<Waiting>,
 }
 
 impl Prose {
@@ -77,15 +80,14 @@ impl Prose {
         true
     }
 
-    /// The signals that count after all.
-    pub fn at_end(&mut self) -> Vec<((usize, usize), Evidence)> {
+    /// Whether the text is a document, and the signals that waited for that: in a document they do not count.
+    pub fn at_end(&mut self) -> (bool, Vec<Waiting>) {
         let of_document = self.sentences + self.marked;
         let is_document = !self.is_log
             && self.marked >= FEWEST_MARKED
             && of_document >= FEWEST
             && of_document * 100 >= self.lines * SHARE;
-        let waiting = std::mem::take(&mut self.waiting);
-        if is_document { Vec::new() } else { waiting }
+        (is_document, std::mem::take(&mut self.waiting))
     }
 }
 
@@ -241,7 +243,8 @@ mod tests {
                 let evidence = Evidence { line: number, text: line.to_owned() };
                 prose.keeps((0, usize::try_from(number).unwrap()), &evidence, line.as_bytes());
             }
-            prose.at_end().len()
+            let (is_document, waiting) = prose.at_end();
+            if is_document { 0 } else { waiting.len() }
         };
         let page = ["# FAQ", "- The first.", "- The second of them.", "- The third of them."];
         assert_eq!(shown(&page, 4), 0);

@@ -33,6 +33,18 @@ pub struct Stated {
 }
 
 impl Trace {
+    /// Marks a line that does not count because the text is a document.
+    pub(super) fn set_aside(&mut self, evidence: &Evidence) {
+        const WHY: &str = "a line of a document";
+        if let Some(line) = self.lines.iter_mut().find(|line| line.evidence.line == evidence.line) {
+            line.left_out = Some(WHY);
+        } else if self.lines.len() < KEPT {
+            let (who, states, codes) = Default::default();
+            self.lines.push(Stated { evidence: evidence.clone(), who, states, codes, left_out: Some(WHY) });
+            self.lines.sort_by_key(|line| line.evidence.line);
+        }
+    }
+
     /// Records a line that was read.
     pub(super) fn note(&mut self, number: u64, line: &[u8], harmless: bool) {
         let statements = Statements::of(line);

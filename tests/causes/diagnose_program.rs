@@ -4,7 +4,7 @@
 #![cfg(target_os = "linux")]
 
 use crate::support::{Qnnscope, model_library, repo, runtime_247, schema};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -99,6 +99,21 @@ fn explain_shows_signs_and_statements() {
     assert!(codes.contains(&"0x80000406 = AEE_EUNABLETOLOAD (FastRPC)"), "{codes:?}");
     let text = Qnnscope::without_runtime().arg("diagnose").arg(&log).flags("--explain").finish().expect(0).text();
     assert!(text.contains("how each cause came to its confidence") && text.contains("what each line states"), "{text}");
+}
+
+#[test]
+fn explain_names_the_lines_of_a_document() {
+    let dir = tempfile::tempdir().unwrap();
+    let page = "# Known issues of QNN\n\n- **Old driver**: update it.\n- The library `libQnnHtp.so` cannot be opened because it is missing.\n\
+                - The device has too little memory for this model.\n## Next\n";
+    let log = log_of(dir.path(), page);
+    let document =
+        Qnnscope::without_runtime().arg("diagnose").arg(&log).flags("--json --explain").finish().expect(0).json();
+    fits(&document);
+    assert_eq!(document["causes"], json!([]));
+    let lines = document["trace"]["lines"].as_array().unwrap();
+    let reason = |number: u64| lines.iter().find(|line| line["line"] == number).map(|line| &line["left_out"]);
+    assert_eq!(reason(4), Some(&json!("a line of a document")), "{lines:?}");
 }
 
 #[test]
