@@ -227,7 +227,7 @@ const FILES: [&str; 17] = [
 ];
 
 /// Flags that come not from single lines but from the form of the log, the exit status or the outputs.
-pub(super) const FACTS: [&str; 10] = [
+pub(super) const FACTS: [&str; 11] = [
     "skel-arch-differs",
     "versions-differ",
     "many-nodes-refused",
@@ -237,6 +237,7 @@ pub(super) const FACTS: [&str; 10] = [
     "silent-after-start",
     "exit-sigfpe",
     "exit-timeout",
+    "exit-timeout-shown",
     "empty-outputs",
 ];
 

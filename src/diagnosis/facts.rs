@@ -9,12 +9,17 @@ const TAIL_BYTES: usize = 4096;
 const ENOUGH: u32 = 64;
 /// Number of refused ops from which the quantiser is to blame and not the model.
 const MANY_REFUSALS: u32 = 20;
+/// Bytes kept from the start of the log.
+const HEAD_BYTES: usize = 512;
+/// What comes before an exit status.
+const EXIT_WORDS: [&str; 6] = ["exit", "exit code", "exit status", "exit_code", "rc", "return code"];
 /// A log this short may be all that a program wrote before it died.
 const SHORT_BYTES: u64 = 512;
 
 /// Collected while the log is read.
 #[derive(Debug, Default, Clone)]
 pub struct Facts {
+    head: Vec<u8>,
     tail: Vec<u8>,
     skels_wanted: BTreeSet<u8>,
     skels_present: BTreeSet<u8>,
@@ -48,6 +53,8 @@ impl Facts {
 
     /// Feeds the next bytes of the log.
     pub fn pass(&mut self, data: &[u8]) {
+        let room = HEAD_BYTES.saturating_sub(self.head.len()).min(data.len());
+        self.head.extend(&data[..room]);
         if data.len() >= TAIL_BYTES {
             self.tail.clear();
             self.tail.extend(&data[data.len() - TAIL_BYTES..]);
@@ -153,6 +160,12 @@ impl Facts {
             Some(124 | 137 | 143) => facts.push(("exit-timeout", exit)),
             _ => {}
         }
+        if self.exit_status.is_none() && self.shows_timeout() {
+            facts.push(("exit-timeout-shown", Some("a time limit, and exit status 124 at the end".to_owned())));
+        }
+        if self.is_passed_test_run() {
+            facts.push(("retry-succeeded", None));
+        }
         // A program that reports success was not interrupted.
         if self.exit_status != Some(0)
             && let Some(fact) = self.form(bytes)
@@ -160,6 +173,39 @@ impl Facts {
             facts.push((fact, None));
         }
         facts
+    }
+
+    /// A command under `timeout`, and the status by which that tells of a time limit: `exit code 124`, `rc=124`.
+    fn shows_timeout(&self) -> bool {
+        let tail = String::from_utf8_lossy(&self.tail).to_ascii_lowercase();
+        let begins = String::from_utf8_lossy(&self.head).to_ascii_lowercase().contains("timeout ");
+        let status = tail.trim_end().lines().next_back().and_then(|line| {
+            let words = line.trim_end_matches(|c: char| c.is_ascii_digit());
+            let names_it = EXIT_WORDS.contains(&words.trim_matches(|c: char| !c.is_ascii_alphabetic()));
+            names_it.then(|| line[words.len()..].parse::<u32>().ok())?
+        });
+        begins && status == Some(124)
+    }
+
+    /// The whole log is a run of tests that all passed: what failed in it was expected to.
+    fn is_passed_test_run(&self) -> bool {
+        let (head, tail) = (String::from_utf8_lossy(&self.head), String::from_utf8_lossy(&self.tail));
+        let is_run = head.trim_start().lines().next().is_some_and(|line| {
+            ["pytest", "unittest", "test session starts"].iter().any(|word| line.contains(word))
+                || line.starts_with("test_")
+        });
+        let mut ends = tail.lines().rev().map(str::trim).filter(|line| !line.is_empty());
+        let (last, before) = (ends.next().unwrap_or_default(), ends.next().unwrap_or_default());
+        let is_unittest = last == "OK" && before.starts_with("Ran ") && before.contains(" test");
+        let summary = last.trim_matches('=').trim();
+        let counts = summary.split_once(" in ").map_or("", |(counts, _)| counts);
+        let is_pytest = last.starts_with("==")
+            && counts.split(", ").enumerate().all(|(at, count)| match count.split_once(' ') {
+                Some((number, "passed")) => at == 0 && number.parse::<u32>().is_ok_and(|passed| passed > 0),
+                Some((_, "warning" | "warnings" | "xfailed")) => at > 0,
+                _ => false,
+            });
+        is_run && (is_unittest || is_pytest)
     }
 
     /// Where the log of a tool like qnn-net-run stops.
@@ -201,4 +247,51 @@ fn number_after(line: &[u8], words: &[u8]) -> Option<u64> {
     let start = rest.iter().take(NEAR).position(u8::is_ascii_digit)?;
     let digits = rest[start..].iter().take_while(|c| c.is_ascii_digit()).count();
     std::str::from_utf8(&rest[start..start + digits]).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(log: &str) -> Facts {
+        let mut facts = Facts::default();
+        facts.pass(log.as_bytes());
+        facts
+    }
+
+    #[test]
+    fn a_time_limit_needs_its_command_and_its_status() {
+        for (log, shown) in [
+            ("$ timeout 12 python run.py\nready\nexit code 124\n", true),
+            ("timeout 5 ./x; echo rc=$?\nrc=124\n\n", true),
+            ("timeout 5 ./x; echo rc=$?\nrc=0\n", false),
+            ("ready\nexit code: 124\n", false),
+            ("timeout 5 ./x\nfound 124\n", false),
+            ("timeout 5 ./x\nexit code 124\nand then it went on\n", false),
+            ("timeout 5 ./x\nexit code 99999999999999\n", false),
+        ] {
+            assert_eq!(read(log).shows_timeout(), shown, "{log}");
+        }
+    }
+
+    #[test]
+    fn a_log_is_a_passed_test_run_only_from_its_first_line_to_its_last() {
+        for log in [
+            "$ python -m unittest -v t\nx ... ok\n\nRan 3 tests in 0.2s\n\nOK\n",
+            "==== test session starts ====\n.\n=== 5 passed, 2 warnings in 2.30s ===\n",
+        ] {
+            assert!(read(log).is_passed_test_run(), "{log}");
+        }
+        for log in [
+            "$ python -m unittest t\n\nRan 3 tests in 0.2s\n\nOK (skipped=3)\n",
+            "$ python -m unittest t\n\nRan 3 tests in 0.2s\n\nFAILED (failures=1)\n",
+            "$ python -m unittest t\n\nRan 3 tests in 0.2s\n\nOK\nthen it failed\n",
+            "it failed\n$ python -m unittest t\n\nRan 3 tests in 0.2s\n\nOK\n",
+            "$ pytest\n=== 1 failed, 5 passed in 2.30s ===\n",
+            "$ pytest\n=== 5 passed, 1 skipped in 2.30s ===\n",
+            "$ pytest\n=== 0 passed in 2.30s ===\n",
+        ] {
+            assert!(!read(log).is_passed_test_run(), "{log}");
+        }
+    }
 }
