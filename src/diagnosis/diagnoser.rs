@@ -2,7 +2,7 @@
 
 use super::answers::Answers;
 use super::catalogue::{Voids, causes};
-use super::evidence::{Evidence, Seen, excerpt, excerpt_at};
+use super::evidence::{Evidence, Seen, Shown, excerpt, excerpt_at};
 use super::facts::Facts;
 use super::finding::Diagnosis;
 use super::near::Nearness;
@@ -15,8 +15,10 @@ use super::rules::{LineMeaning, Rules, Scratch, rules};
 use super::score::score;
 use super::stream::Filter;
 use super::trace::Trace;
+use again::Looks;
 use blocks::{Reading, pieces};
 
+mod again;
 mod blocks;
 
 /// Longer lines are read in pieces of this many bytes.
@@ -60,7 +62,8 @@ pub struct Diagnoser {
     /// Per rule: it needs no more lines.
     done: Vec<bool>,
     pub(super) flags: Vec<Seen>,
-    pub(super) signals: Vec<Vec<Seen>>,
+    pub(super) signals: Vec<Vec<Shown>>,
+    looks: Looks,
     /// Signals that do not count, as indices of cause and signal.
     ignored: Vec<(usize, usize)>,
     /// What the lines state, if requested.
@@ -98,7 +101,8 @@ impl Diagnoser {
             bytes: 0,
             done: vec![false; rules.list.len()],
             flags: vec![None; rules.flags.len()],
-            signals: causes().iter().map(|cause| vec![None; cause.signal.len()]).collect(),
+            signals: causes().iter().map(|cause| vec![Shown::default(); cause.signal.len()]).collect(),
+            looks: Looks::default(),
             ignored: Vec::new(),
             trace: None,
             last: Evidence { line: 0, text: String::new() },
@@ -246,6 +250,7 @@ impl Diagnoser {
             trace.note(number, line, harmless);
         }
         let mut reading = if self.counting || self.trace.is_some() { Reading::Telling } else { Reading::Idle };
+        let mut takes_back = false;
         for (target, index, at) in hits {
             if self.done[index] {
                 continue;
@@ -262,6 +267,7 @@ impl Diagnoser {
                     }
                     // The lines that show where QNN is are counted as well.
                     self.done[index] = !again && (self.qnn != Some(flag) || !self.counting);
+                    takes_back |= again;
                 }
                 LineMeaning::Signal { cause, signal, near } if !harmless => {
                     let evidence = Evidence { line: number, text: excerpt_at(line, at) };
@@ -271,7 +277,7 @@ impl Diagnoser {
                         continue;
                     }
                     if near.is_none_or(|near| self.near.decide((cause, signal), near, &evidence, line)) {
-                        self.signals[cause][signal] = Some(evidence);
+                        self.see((cause, signal), evidence);
                         self.done[index] = true;
                     } else {
                         changes = self.near.waiting() > waiting;
@@ -303,6 +309,9 @@ impl Diagnoser {
                 reading = Reading::Telling;
             }
         }
+        if takes_back {
+            self.look_again();
+        }
         if let (Some(key), Reading::Idle) = (beyond, reading) {
             self.repeats.learn(key);
         }
@@ -314,12 +323,10 @@ impl Diagnoser {
         self.rules.flag(name).is_some_and(|flag| self.flags[flag].is_some())
     }
 
-    /// Counts a signal (indexes of cause and signal) that was kept; its earliest line stands for it.
+    /// Counts a signal (indexes of cause and signal).
     fn see(&mut self, (cause, signal): (usize, usize), evidence: Evidence) {
-        let seen = &mut self.signals[cause][signal];
-        if seen.as_ref().is_none_or(|seen| evidence.line < seen.line) {
-            *seen = Some(evidence);
-        }
+        self.signals[cause][signal].add(evidence);
+        self.looks.note_signal();
     }
 
     /// The system that the log comes from, if its lines reveal it.

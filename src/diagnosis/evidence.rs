@@ -8,8 +8,34 @@ const EXCERPT_BYTES: usize = 600;
 /// Bytes that are shown before the relevant position of a cut line.
 const BEFORE_BYTES: usize = 200;
 
-/// The first line that shows a signal or flag.
+/// The line that shows a flag.
 pub(super) type Seen = Option<Evidence>;
+
+/// The lines that show a signal: its first one, and one after a later line that may take the first back.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Shown {
+    pub first: Seen,
+    pub again: Seen,
+}
+
+impl Shown {
+    /// Adds a line, in any order.
+    pub fn add(&mut self, evidence: Evidence) {
+        match &self.first {
+            None => self.first = Some(evidence),
+            Some(first) if evidence.line < first.line => {
+                let first = self.first.replace(evidence);
+                self.again = self.again.take().or(first);
+            }
+            Some(_) => self.again = Some(evidence),
+        }
+    }
+
+    /// The lines, the first one first.
+    pub fn lines(&self) -> impl Iterator<Item = &Evidence> {
+        self.first.iter().chain(&self.again)
+    }
+}
 
 /// A sign that points to a cause.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]

@@ -61,6 +61,11 @@ impl Key {
 }
 
 impl Repeats {
+    /// Forgets all lines.
+    pub fn forget(&mut self) {
+        self.slots.fill(0);
+    }
+
     /// True if such a line has been read before; remembers it if not.
     pub fn is_known(&mut self, line: &[u8]) -> bool {
         let key = Key::of(line);
@@ -200,6 +205,11 @@ impl Default for Forms {
 }
 
 impl Forms {
+    /// Forgets all forms.
+    pub fn forget(&mut self) {
+        self.slots.fill((0, 0));
+    }
+
     /// True if enough lines of this form have been read; counts this one.
     pub fn is_worn(&mut self, line: &[u8]) -> bool {
         let (slot, kept) = Self::place(line);

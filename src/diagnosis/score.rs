@@ -1,7 +1,7 @@
 //! Weighs signs into causes.
 
 use super::catalogue::{Cause, Voids, causes};
-use super::evidence::{Evidence, Seen, Sign};
+use super::evidence::{Evidence, Seen, Shown, Sign};
 use super::finding::Finding;
 use super::numbers;
 use super::rules::Rules;
@@ -35,7 +35,7 @@ const TAKEN_BACK: [&str; 3] = ["probe-succeeded", "retry-succeeded", "documentat
 const MOST: usize = 6;
 
 /// Causes, best first. Signals in `ignored`, given as indices of cause and signal, do not count.
-pub fn score(rules: &Rules, flags: &[Seen], signals: &[Vec<Seen>], ignored: &[(usize, usize)]) -> Vec<Finding> {
+pub fn score(rules: &Rules, flags: &[Seen], signals: &[Vec<Shown>], ignored: &[(usize, usize)]) -> Vec<Finding> {
     let flag = |name: &String| rules.flag(name).and_then(|flag| flags.get(flag)).and_then(Option::as_ref);
     let weighed = causes().iter().zip(signals).enumerate().filter_map(|(place, (cause, seen))| {
         let skipped = |signal: usize| ignored.contains(&(place, signal));
@@ -87,33 +87,35 @@ fn lower(finding: &mut Finding, why: &'static str, part: f64) {
 
 fn weigh<'f>(
     cause: &'static Cause,
-    seen: &[Seen],
+    seen: &[Shown],
     rules: &Rules,
     flag: &impl Fn(&String) -> Option<&'f Evidence>,
     skipped: impl Fn(usize) -> bool,
 ) -> Option<Finding> {
-    let voids = |name: &String, seen: &Seen| {
+    let voids = |name: &String, line: Option<&Evidence>| {
         let kind = rules.flag(name).map_or(Voids::All, |flag| rules.voids[flag]);
-        flag(name).is_some_and(|flag| match (kind, seen) {
-            (Voids::Later, Some(seen)) => flag.line <= seen.line,
-            (Voids::Earlier, Some(seen)) => flag.line >= seen.line,
+        flag(name).is_some_and(|flag| match (kind, line) {
+            (Voids::Later, Some(line)) => flag.line <= line.line,
+            (Voids::Earlier, Some(line)) => flag.line >= line.line,
             _ => true,
         })
     };
     // A program that tries several options and finds one has not failed with the earlier ones. Nor has one
     // that retries and succeeds.
-    let taken_back = |seen: &Seen| seen.is_some() && TAKEN_BACK.iter().any(|flag| voids(&(*flag).to_owned(), seen));
+    let taken_back = |line: &Evidence| TAKEN_BACK.iter().any(|flag| voids(&(*flag).to_owned(), Some(line)));
     let mut doubt = 1.0;
     let mut evidence: Vec<Evidence> = Vec::new();
     let mut signs = Vec::new();
     for (index, (signal, seen)) in cause.signal.iter().zip(seen).enumerate() {
-        let shown = (seen.is_some() || signal.pattern.is_empty()) && !skipped(index);
-        if !shown || taken_back(seen) || signal.without.iter().any(|name| voids(name, seen)) {
+        let excluded = |line: Option<&Evidence>| signal.without.iter().any(|name| voids(name, line));
+        let seen = seen.lines().find(|line| !taken_back(line) && !excluded(Some(line)));
+        let shown = seen.is_some() || signal.pattern.is_empty() && !excluded(None);
+        if !shown || skipped(index) {
             continue;
         }
         let Some(context) = signal.with.iter().map(flag).collect::<Option<Vec<_>>>() else { continue };
         doubt *= 1.0 - signal.weight;
-        let line = seen.as_ref().or(context.first().copied()).map_or(0, |evidence| evidence.line);
+        let line = seen.or(context.first().copied()).map_or(0, |evidence| evidence.line);
         signs.push(Sign { index, weight: signal.weight, line });
         match seen {
             Some(line) => evidence.push(line.clone()),
