@@ -17,17 +17,16 @@ use super::stream::Filter;
 use super::trace::Trace;
 use again::Looks;
 use blocks::{Reading, pieces};
+use implied::Subject;
 
 mod again;
 mod blocks;
+mod implied;
 
 /// Longer lines are read in pieces of this many bytes.
 const PIECE: usize = 32 * 1024;
 /// Bytes that a piece repeats from the end of the one before, so that a message across the boundary is found.
 const OVERLAP: usize = 512;
-
-/// Longer logs are of many programs: only those that name QNN are of QNN.
-const IMPLIED_LINES: u64 = 200;
 
 /// Confidence from which a cause counts as an answer.
 const ANSWERED: f64 = 0.45;
@@ -48,6 +47,7 @@ pub struct Diagnoser {
     progress: Progress,
     near: Nearness,
     prose: Prose,
+    subject: Subject,
     answers: Answers,
     /// Index of the flag that marks the log as QNN's.
     qnn: Option<usize>,
@@ -92,6 +92,7 @@ impl Diagnoser {
             progress: Progress::default(),
             near: Nearness::default(),
             prose: Prose::default(),
+            subject: Subject::default(),
             answers: Answers::default(),
             qnn: rules.flag("qnn"),
             counting: true,
@@ -344,14 +345,6 @@ impl Diagnoser {
         signs.into_iter().find(|(platform, flags)| is(*platform, *flags)).map(|(platform, _)| platform)
     }
 
-    /// A short log of a program that runs models, and of no other accelerator, is one of QNN: it was brought here as such.
-    fn imply_qnn(&mut self) {
-        let is_short = self.lines <= IMPLIED_LINES;
-        if is_short && self.near.is_unnamed() && self.has("runs-models") && !self.has("other-accelerator") {
-            self.set_flag("qnn", "a program that runs models, and no other accelerator");
-        }
-    }
-
     /// Ends the log.
     pub fn finish(mut self) -> Diagnosis {
         let mut filter = std::mem::take(&mut self.filter);
@@ -388,6 +381,9 @@ impl Diagnoser {
             self.rules.flag("run-succeeded").and_then(|flag| self.flags[flag].as_ref()).map(|line| line.line);
         let exit_status = self.facts.status();
         let mut causes = score(self.rules, &self.flags, &self.signals, &self.ignored);
+        if causes.is_empty() {
+            causes = self.untied_causes();
+        }
         for finding in causes.iter_mut().filter(|finding| finding.id == "option-unknown") {
             finding.remedy = finding.evidence.iter().find_map(|evidence| options::remedy(&evidence.text));
         }

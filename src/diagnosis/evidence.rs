@@ -31,6 +31,11 @@ impl Shown {
         }
     }
 
+    /// The lines by themselves.
+    pub fn into_lines(self) -> impl Iterator<Item = Evidence> {
+        self.first.into_iter().chain(self.again)
+    }
+
     /// The lines, the first one first.
     pub fn lines(&self) -> impl Iterator<Item = &Evidence> {
         self.first.iter().chain(&self.again)

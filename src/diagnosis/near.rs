@@ -123,10 +123,12 @@ impl Nearness {
         self.waiting.len()
     }
 
-    /// The lines that count after all, each with the indices of its cause and signal.
+    /// The lines that count as things stand, each with the indices of its cause and signal.
     pub fn at_end(&mut self) -> Vec<((usize, usize), Evidence)> {
         let waiting = std::mem::take(&mut self.waiting);
-        waiting.into_iter().filter(|line| self.counts(line)).map(|line| (line.place, line.evidence)).collect()
+        let (counted, others): (Vec<Waiting>, Vec<Waiting>) = waiting.into_iter().partition(|line| self.counts(line));
+        self.waiting = others;
+        counted.into_iter().map(|line| (line.place, line.evidence)).collect()
     }
 
     fn counts(&self, line: &Waiting) -> bool {

@@ -75,12 +75,18 @@ pub fn score(rules: &Rules, flags: &[Seen], signals: &[Vec<Shown>], ignored: &[(
     found.retain(|finding| finding.confidence >= floor);
     found.truncate(MOST);
     for finding in &mut found {
-        finding.confidence = (finding.confidence.min(CEILING) * 100.0).round() / 100.0;
+        finding.confidence = rounded(finding.confidence.min(CEILING));
     }
     found
 }
 
-fn lower(finding: &mut Finding, why: &'static str, part: f64) {
+/// A confidence in whole percent.
+pub fn rounded(confidence: f64) -> f64 {
+    (confidence * 100.0).round() / 100.0
+}
+
+/// Lowers a cause's confidence to a part of it, and notes why.
+pub fn lower(finding: &mut Finding, why: &'static str, part: f64) {
     finding.confidence *= part;
     finding.lowered.push((why, part));
 }

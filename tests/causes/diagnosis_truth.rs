@@ -166,6 +166,6 @@ const TALKED: usize = 146;
 const GROWING: [&str; 2] = ["later-logs", "program-logs"];
 /// Percentages of failures that are right, that stay right without the signals that only their own thread supports,
 /// and without those of their own project. Raise them when the figures rise.
-const FLOORS: [usize; 3] = [90, 82, 77];
+const FLOORS: [usize; 3] = [92, 84, 80];
 /// The same for the settled sets.
 const SETTLED_FLOORS: [usize; 3] = [97, 92, 84];

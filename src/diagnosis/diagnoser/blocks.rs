@@ -114,6 +114,7 @@ impl Diagnoser {
     pub(super) fn note_form(&mut self, number: u64, line: &[u8]) {
         if self.prose.is_open() && line.len() < PIECE {
             self.prose.note(number, line);
+            self.subject.note(number, line);
         }
     }
 

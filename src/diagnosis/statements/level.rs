@@ -22,7 +22,7 @@ pub enum Level {
     Error,
 }
 
-const MARKS: [(&str, Level); 56] = [
+const MARKS: [(&str, Level); 59] = [
     ("<e>", Level::Error),
     ("<f>", Level::Error),
     ("[error]", Level::Error),
@@ -57,6 +57,9 @@ const MARKS: [(&str, Level); 56] = [
     ("futurewarning", Level::Warning),
     ("deprecationwarning", Level::Warning),
     ("[w]", Level::Warning),
+    (" wrn ", Level::Warning),
+    (" inf ", Level::Info),
+    (" dbg ", Level::Debug),
     ("<i>", Level::Info),
     ("[info]", Level::Info),
     ("[ info ]", Level::Info),
