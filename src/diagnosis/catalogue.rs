@@ -227,7 +227,7 @@ const FILES: [&str; 17] = [
 ];
 
 /// Flags that come not from single lines but from the form of the log, the exit status or the outputs.
-pub(super) const FACTS: [&str; 11] = [
+pub(super) const FACTS: [&str; 17] = [
     "skel-arch-differs",
     "versions-differ",
     "many-nodes-refused",
@@ -239,6 +239,12 @@ pub(super) const FACTS: [&str; 11] = [
     "exit-timeout",
     "exit-timeout-shown",
     "empty-outputs",
+    "named-model-missing",
+    "named-input-missing",
+    "named-config-missing",
+    "named-encodings-missing",
+    "named-backend-missing",
+    "named-output-unusable",
 ];
 
 // A file that does not parse is a bug that the tests below catch; at run time its causes would be missing.

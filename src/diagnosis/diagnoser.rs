@@ -11,6 +11,7 @@ use super::platform::Platform;
 use super::progress::Progress;
 use super::prose::Prose;
 use super::repeats::{Forms, Pace, Repeats};
+use super::roles::Roles;
 use super::rules::{LineMeaning, Rules, Scratch, rules};
 use super::score::score;
 use super::stream::Filter;
@@ -48,6 +49,7 @@ pub struct Diagnoser {
     near: Nearness,
     prose: Prose,
     subject: Subject,
+    roles: Roles,
     answers: Answers,
     /// Index of the flag that marks the log as QNN's.
     qnn: Option<usize>,
@@ -93,6 +95,7 @@ impl Diagnoser {
             near: Nearness::default(),
             prose: Prose::default(),
             subject: Subject::default(),
+            roles: Roles::default(),
             answers: Answers::default(),
             qnn: rules.flag("qnn"),
             counting: true,
@@ -375,6 +378,11 @@ impl Diagnoser {
         for (fact, text) in self.facts.at_end(self.bytes) {
             if let Some(flag) = self.rules.flag(fact) {
                 self.flags[flag] = Some(text.map_or_else(|| last.clone(), |text| Evidence { line: 0, text }));
+            }
+        }
+        for (fact, line) in self.roles.at_end() {
+            if let Some(flag) = self.rules.flag(fact) {
+                self.flags[flag] = Some(line.clone());
             }
         }
         let succeeded =

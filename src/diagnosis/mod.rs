@@ -24,6 +24,7 @@ pub mod preflight;
 mod progress;
 mod prose;
 mod repeats;
+mod roles;
 mod rules;
 mod score;
 mod statements;

@@ -179,6 +179,9 @@ pub(super) fn is_error(line: &[u8], start: usize, end: usize) -> bool {
         Some(word) if COUNTING.contains(&word.as_str()) => return !counts,
         _ => {}
     }
+    if is_result(&line[..start], &line[start..end]) {
+        return true;
+    }
     // From a distance, only a number at the end of a clause is a code.
     let ends = line[end..].trim_ascii_start().first().is_none_or(|c| !c.is_ascii_alphanumeric());
     let window = &line[start.saturating_sub(REACH)..start];
@@ -188,6 +191,16 @@ pub(super) fn is_error(line: &[u8], start: usize, end: usize) -> bool {
                 .is_some_and(|at| !window[at + word.len()..].iter().any(u8::is_ascii_alphanumeric))
         })
         || ends && !counts && is_distant(line, start, end)
+}
+
+/// True for what a call returned: `graphExecute() -> 6001`, `frame 1: graphExecute -> 0x1771`.
+fn is_result(before: &[u8], number: &[u8]) -> bool {
+    let before = before.trim_ascii_end();
+    let call = before.strip_suffix(b"->").or_else(|| before.strip_suffix(b"=>"));
+    // Whoever asks for something optional is told 1000, not supported, and goes on.
+    number != b"0x3e8"
+        && number != b"1000"
+        && call.is_some_and(|call| number.starts_with(b"0x") || call.trim_ascii_end().ends_with(b")"))
 }
 
 /// The word that classifies the number after `text`, in lower case: the last one that is not a filler such as
@@ -321,6 +334,8 @@ mod tests {
             ("QNN 错误码：1007", 1007),
             ("error 1002 means memory", 1002),
             ("[INFO] compile failed with 3110", 3110),
+            ("frame 1: graphExecute -> 0x1771 (6001) out 1.0", 6001),
+            ("contextCreateFromBinary(net.bin) -> 5005", 5005),
         ] {
             assert!(names(line.as_bytes(), code), "{line}");
         }

@@ -115,6 +115,7 @@ impl Diagnoser {
         if self.prose.is_open() && line.len() < PIECE {
             self.prose.note(number, line);
             self.subject.note(number, line);
+            self.roles.note(number, line);
         }
     }
 

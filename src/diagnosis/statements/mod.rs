@@ -123,7 +123,9 @@ fn is_text(line: &[u8]) -> bool {
         && !has(" '")
         && !has("\"")
         && !line.iter().any(u8::is_ascii_digit);
-    code || document || prose
+    // A command that a shell echoes, or a person typed: its options state nothing.
+    let command = starts(&["$ ", "+ "]);
+    code || document || prose || command
 }
 
 /// Where words and clauses begin.
