@@ -22,7 +22,7 @@ pub enum Level {
     Error,
 }
 
-const MARKS: [(&str, Level); 59] = [
+const MARKS: [(&str, Level); 64] = [
     ("<e>", Level::Error),
     ("<f>", Level::Error),
     ("[error]", Level::Error),
@@ -58,6 +58,11 @@ const MARKS: [(&str, Level); 59] = [
     ("deprecationwarning", Level::Warning),
     ("[w]", Level::Warning),
     (" wrn ", Level::Warning),
+    ("[qnn e]", Level::Error),
+    ("[qnn w]", Level::Warning),
+    ("[qnn i]", Level::Info),
+    ("[qnn d]", Level::Debug),
+    ("[qnn v]", Level::Debug),
     (" inf ", Level::Info),
     (" dbg ", Level::Debug),
     ("<i>", Level::Info),
