@@ -380,11 +380,10 @@ impl Diagnoser {
                 self.flags[flag] = Some(text.map_or_else(|| last.clone(), |text| Evidence { line: 0, text }));
             }
         }
-        for (fact, line) in self.roles.at_end() {
-            if let Some(flag) = self.rules.flag(fact) {
-                self.flags[flag] = Some(line.clone());
-            }
+        if is_document {
+            self.roles = Roles::default();
         }
+        self.note_roles();
         let succeeded =
             self.rules.flag("run-succeeded").and_then(|flag| self.flags[flag].as_ref()).map(|line| line.line);
         let exit_status = self.facts.status();

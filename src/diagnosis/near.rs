@@ -111,9 +111,12 @@ impl Nearness {
         if self.own || names_qnn(line) {
             return true;
         }
-        if self.waiting.iter().filter(|other| other.place == place).count() < WAITING {
-            let author = Author::of(line);
-            self.waiting.push(Waiting { place, near, author, evidence: evidence.clone() });
+        let waiting = Waiting { place, near, author: Author::of(line), evidence: evidence.clone() };
+        let of_place = self.waiting.iter().filter(|other| other.place == place).count();
+        match self.waiting.iter_mut().rfind(|other| other.place == place) {
+            // The last one stands for those after it.
+            Some(last) if of_place >= WAITING => *last = waiting,
+            _ => self.waiting.push(waiting),
         }
         false
     }

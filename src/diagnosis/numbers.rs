@@ -8,6 +8,8 @@ use std::sync::LazyLock;
 /// Farthest distance, in bytes, between a number and an earlier word that makes it a code, with other words
 /// in between.
 const REACH: usize = 44;
+/// Bytes of a call before its result.
+const LONGEST_CALL: usize = 120;
 /// Words that make the number right after them a code.
 const DIRECT: [&str; 14] = [
     "error",
@@ -193,14 +195,24 @@ pub(super) fn is_error(line: &[u8], start: usize, end: usize) -> bool {
         || ends && !counts && is_distant(line, start, end)
 }
 
-/// True for what a call returned: `graphExecute() -> 6001`, `frame 1: graphExecute -> 0x1771`.
+/// True for what a call of QNN returned: `graphExecute() -> 6001`, `frame 1: graphExecute -> 0x1771`.
 fn is_result(before: &[u8], number: &[u8]) -> bool {
+    const OBJECTS: [&str; 6] = ["graph", "context", "device", "backend", "mem", "tensor"];
+    const VERBS: [&str; 8] = ["create", "execute", "finalize", "retrieve", "register", "free", "addnode", "init"];
     let before = before.trim_ascii_end();
-    let call = before.strip_suffix(b"->").or_else(|| before.strip_suffix(b"=>"));
+    let Some(call) = before.strip_suffix(b"->").or_else(|| before.strip_suffix(b"=>")) else { return false };
+    let call = &call[call.len().saturating_sub(LONGEST_CALL)..];
+    let call = String::from_utf8_lossy(call).to_ascii_lowercase();
+    let call = call.trim_end();
+    let has_arguments = call.ends_with(')');
+    let name = call.split('(').next().unwrap_or_default().trim_end();
+    let name = name.rsplit(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
+    let is_call = OBJECTS.iter().any(|object| {
+        name.split_once(object)
+            .is_some_and(|(_, verb)| VERBS.iter().any(|known| verb.trim_start_matches('_').starts_with(known)))
+    });
     // Whoever asks for something optional is told 1000, not supported, and goes on.
-    number != b"0x3e8"
-        && number != b"1000"
-        && call.is_some_and(|call| number.starts_with(b"0x") || call.trim_ascii_end().ends_with(b")"))
+    is_call && (has_arguments || number.starts_with(b"0x")) && number != b"0x3e8" && number != b"1000"
 }
 
 /// The word that classifies the number after `text`, in lower case: the last one that is not a filler such as

@@ -3,14 +3,15 @@
 use super::Diagnoser;
 use crate::diagnosis::rules::LineMeaning;
 
-/// Times that every log may be looked at again.
-const LOOKS: u64 = 64;
-/// Bytes of log for each further time, which bounds what repeated looks cost.
-const BYTES_PER_LOOK: u64 = 1 << 20;
+/// Bytes at the start of a log in which every look is taken.
+const FREE_BYTES: u64 = 1 << 20;
+/// Bytes of log for each further look, which bounds what they cost: each reads all different lines once more.
+const BYTES_PER_LOOK: u64 = 16 << 20;
 
 /// Counts the looks.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Looks {
+    /// Looks after the free bytes.
     taken: u64,
     /// A signal showed since the last look.
     has_news: bool,
@@ -24,10 +25,11 @@ impl Looks {
 
     /// True if it is time for another look, after so many bytes.
     fn take(&mut self, bytes: u64) -> bool {
-        let now = self.has_news && self.taken < LOOKS + bytes / BYTES_PER_LOOK;
+        let is_free = bytes <= FREE_BYTES;
+        let now = self.has_news && (is_free || self.taken < bytes / BYTES_PER_LOOK);
         if now {
             self.has_news = false;
-            self.taken += 1;
+            self.taken += u64::from(!is_free);
         }
         now
     }

@@ -1,5 +1,5 @@
 //! Logs in which no line names QNN. A user brought them here, so a short one of a program that runs models is
-//! taken as one of QNN; any other that speaks of models only if its failure is plain.
+//! taken as one of QNN; any other only if its failure is plain, and one of models.
 
 use super::Diagnoser;
 use crate::diagnosis::evidence::Shown;
@@ -16,43 +16,67 @@ const PLAIN: f64 = 0.75;
 /// Factor for its confidence.
 const UNTIED: f64 = 0.9;
 
-/// Words of programs that run, convert or quantise models.
-static WORDS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-    let words = [
-        "model",
-        "onnx",
-        "tflite",
-        "torch",
-        "tensor",
-        "opset",
-        "quantiz",
-        "quantis",
-        "gguf",
-        "inference",
-        "npu",
-        "delegate",
-        "litert",
-        "mnn",
-        "execution provider",
-        "neural",
-        "calibrat",
-        "aimet",
-        "quant_",
-    ];
-    AhoCorasick::builder().ascii_case_insensitive(true).build(words).ok()
+/// Causes that programs of every kind run into, and states of QNN's own handles, which QNN would name.
+const ANYBODYS: [&str; 8] = [
+    "disk-full",
+    "host-out-of-memory",
+    "wrong-elf-class",
+    "dependency-missing",
+    "timed-out",
+    "output-folder-unusable",
+    "session-leak-reinit",
+    "graph-execute-invalid-handle",
+];
+/// Causes that need a word of a model's file or of its conversion: other programs have options, configurations and
+/// shapes, too.
+const MANYS: [&str; 7] = [
+    "option-unknown",
+    "config-invalid",
+    "model-missing",
+    "input-missing",
+    "shape-mismatch",
+    "converter-environment",
+    "soc-unknown-to-sdk",
+];
+
+/// Words of models' files and of their conversion.
+const FILES: [&str; 9] = ["onnx", "tflite", "litert", "gguf", "mnn", "aimet", "quantiz", "quantis", "quant_"];
+/// Words of a line that tells of a success.
+const SUCCESSES: [&str; 9] =
+    ["succeeded", "success", "recovered", " done", "finished", "completed", " loaded", "inference took", "all checks"];
+
+static FINDERS: LazyLock<[Option<AhoCorasick>; 2]> = LazyLock::new(|| {
+    let finder = |words: &[&str]| AhoCorasick::builder().ascii_case_insensitive(true).build(words).ok();
+    [finder(&FILES), finder(&SUCCESSES)]
 });
 
-/// Whether the start of a log speaks of models.
+/// What the start of a log is about.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Subject {
-    is_models: bool,
+    /// It names models' files or their conversion.
+    is_files: bool,
+    /// The last line that tells of a success.
+    success: u64,
 }
 
 impl Subject {
     pub fn note(&mut self, number: u64, line: &[u8]) {
-        if !self.is_models && number <= IMPLIED_LINES {
-            self.is_models = WORDS.as_ref().is_some_and(|words| words.is_match(line));
+        if number > IMPLIED_LINES {
+            return;
         }
+        let [files, successes] = FINDERS.each_ref();
+        let begins = |at: usize| at == 0 || !line[at - 1].is_ascii_alphabetic();
+        self.is_files =
+            self.is_files || files.iter().flat_map(|finder| finder.find_iter(line)).any(|found| begins(found.start()));
+        if successes.as_ref().is_some_and(|finder| finder.is_match(line)) && level(line) != Level::Error {
+            self.success = number;
+        }
+    }
+
+    /// True if the text may have this cause, which its last line in evidence shows.
+    fn allows(&self, finding: &Finding) -> bool {
+        let last = finding.evidence.iter().map(|evidence| evidence.line).max().unwrap_or_default();
+        !ANYBODYS.contains(&finding.id) && (self.is_files || !MANYS.contains(&finding.id)) && last >= self.success
     }
 }
 
@@ -60,6 +84,18 @@ impl Diagnoser {
     /// True if no line names QNN or another accelerator, in a log short enough to be of one program.
     fn is_untied(&self) -> bool {
         self.lines <= IMPLIED_LINES && self.near.is_unnamed() && !self.has("other-accelerator")
+    }
+
+    /// Counts what failures say of files that commands named.
+    pub(super) fn note_roles(&mut self) {
+        if !self.has("qnn") {
+            return;
+        }
+        for (fact, line) in self.roles.at_end() {
+            if let Some(flag) = self.rules.flag(fact) {
+                self.flags[flag] = Some(line.clone());
+            }
+        }
     }
 
     /// A short log of a program that runs models, and of no other accelerator, is one of QNN.
@@ -71,10 +107,11 @@ impl Diagnoser {
 
     /// The causes of a log that only the user ties to QNN: plain ones, of lines that are no mere warnings.
     pub(super) fn untied_causes(&mut self) -> Vec<Finding> {
-        if !self.is_untied() || !self.subject.is_models {
+        if !self.is_untied() {
             return Vec::new();
         }
         self.set_flag("qnn", "a text about models, and no other accelerator");
+        self.note_roles();
         for (place, evidence) in self.near.at_end() {
             self.see(place, evidence);
         }
@@ -88,7 +125,8 @@ impl Diagnoser {
             *shown = kept;
         }
         let mut causes = score(self.rules, &self.flags, &self.signals, &self.ignored);
-        causes.retain(|finding| finding.confidence >= PLAIN && !finding.cause.generic);
+        let subject = self.subject.clone();
+        causes.retain(|finding| finding.confidence >= PLAIN && !finding.cause.generic && subject.allows(finding));
         for finding in &mut causes {
             lower(finding, "no line names QNN", UNTIED);
             finding.confidence = rounded(finding.confidence);
@@ -123,6 +161,15 @@ mod tests {
 
     #[test]
     fn what_any_program_may_say_is_none_of_models() {
+        let said = [
+            "Reading input from stdin\nerror: cannot write: No space left on device\n",
+            "usage: train.py [-h] [--model MODEL]\ntrain.py: error: unrecognized arguments: --batchsize 3\n",
+            "loading business model\nFileNotFoundError: [Errno 2] No such file or directory: 'settings.json'\n",
+            "RuntimeError: mat1 and mat2 shapes cannot be multiplied (4x3 and 5x2)\ntorch 2.4\n",
+        ];
+        for log in said {
+            assert_eq!(first(log), None, "{log}");
+        }
         for log in
             ["kernel: Out of memory: Killed process 14001 (chrome)\n", "exec /entrypoint.sh: exec format error\n"]
         {

@@ -104,7 +104,14 @@ pub fn level(line: &[u8]) -> Level {
     }
     let marks = FINDER.iter().flat_map(|finder| finder.find_overlapping_iter(head));
     let (mut mark, mut word) = (None, None);
-    for (text, level) in marks.map(|found| MARKS[found.pattern().as_usize()]) {
+    for (text, level, at) in marks.map(|found| {
+        let (text, level) = MARKS[found.pattern().as_usize()];
+        (text, level, found.start())
+    }) {
+        // A level of three letters stands after the time; elsewhere ` inf ` is a number.
+        if text.starts_with(' ') && text.len() == 5 && !head[..at].last().is_some_and(u8::is_ascii_digit) {
+            continue;
+        }
         if text.starts_with(['<', '[', '(']) {
             mark = Some(level);
         } else {

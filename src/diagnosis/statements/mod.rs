@@ -124,7 +124,8 @@ fn is_text(line: &[u8]) -> bool {
         && !has("\"")
         && !line.iter().any(u8::is_ascii_digit);
     // A command that a shell echoes, or a person typed: its options state nothing.
-    let command = starts(&["$ ", "+ "]);
+    let says_failure = [" not ", "fail", "cannot", "unable", "rror:", "denied"].iter().any(|word| has(word));
+    let command = starts(&["$ ", "+ "]) && !says_failure;
     code || document || prose || command
 }
 
