@@ -4,10 +4,10 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-# A background job ignores Ctrl-C, and so does everything it starts: programs that the tests interrupt would
-# keep running.
+# A background job ignores Ctrl-C, one under nohup the end of its terminal, and so does everything they start:
+# programs that the tests interrupt would keep running.
 if [ -z "${QNNSCOPE_SIGNALS_ARE_DEFAULT:-}" ]; then
-    QNNSCOPE_SIGNALS_ARE_DEFAULT=1 exec env --default-signal=INT,QUIT bash ./test.sh "$@"
+    QNNSCOPE_SIGNALS_ARE_DEFAULT=1 exec env --default-signal=INT,QUIT,HUP bash ./test.sh "$@"
 fi
 
 say() { printf '== %s\n' "$*"; }

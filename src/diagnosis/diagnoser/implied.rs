@@ -110,7 +110,7 @@ impl Diagnoser {
         if !self.is_untied() {
             return Vec::new();
         }
-        self.set_flag("qnn", "a text about models, and no other accelerator");
+        self.set_flag("qnn", "only its user ties the text to QNN");
         self.note_roles();
         for (place, evidence) in self.near.at_end() {
             self.see(place, evidence);
