@@ -333,6 +333,13 @@ impl Diagnoser {
         self.looks.note_signal();
     }
 
+    /// Counts the waiting signals that are near enough to QNN.
+    fn see_near(&mut self) {
+        for (place, evidence) in self.near.at_end() {
+            self.see(place, evidence);
+        }
+    }
+
     /// The system that the log comes from, if its lines reveal it.
     fn platform(&self) -> Option<Platform> {
         // A PC's log mentions what it pushes to a phone; a phone's log never mentions a PC.
@@ -371,9 +378,7 @@ impl Diagnoser {
                 self.see((cause, signal), evidence);
             }
         }
-        for ((cause, signal), evidence) in self.near.at_end() {
-            self.see((cause, signal), evidence);
-        }
+        self.see_near();
         let last = self.last.clone();
         for (fact, text) in self.facts.at_end(self.bytes) {
             if let Some(flag) = self.rules.flag(fact) {

@@ -14,8 +14,8 @@ pub(super) type Seen = Option<Evidence>;
 /// The lines that show a signal: its first one, and one after a later line that may take the first back.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Shown {
-    pub first: Seen,
-    pub again: Seen,
+    first: Seen,
+    again: Seen,
 }
 
 impl Shown {
@@ -31,9 +31,10 @@ impl Shown {
         }
     }
 
-    /// The lines by themselves.
-    pub fn into_lines(self) -> impl Iterator<Item = Evidence> {
-        self.first.into_iter().chain(self.again)
+    /// Drops the lines that are not to be kept.
+    pub fn retain(&mut self, keep: impl Fn(&Evidence) -> bool) {
+        let mut kept = [self.first.take(), self.again.take()].into_iter().flatten().filter(keep);
+        (self.first, self.again) = (kept.next(), kept.next());
     }
 
     /// The lines, the first one first.

@@ -2,7 +2,6 @@
 //! taken as one of QNN; any other only if its failure is plain, and one of models.
 
 use super::Diagnoser;
-use crate::diagnosis::evidence::Shown;
 use crate::diagnosis::finding::Finding;
 use crate::diagnosis::score::{lower, rounded, score};
 use crate::diagnosis::statements::{Level, level};
@@ -112,21 +111,12 @@ impl Diagnoser {
         }
         self.set_flag("qnn", "only its user ties the text to QNN");
         self.note_roles();
-        for (place, evidence) in self.near.at_end() {
-            self.see(place, evidence);
-        }
+        self.see_near();
         for shown in self.signals.iter_mut().flatten() {
-            let lines = std::mem::take(shown);
-            let mut kept = Shown::default();
-            lines
-                .into_lines()
-                .filter(|line| level(line.text.as_bytes()) != Level::Warning)
-                .for_each(|line| kept.add(line));
-            *shown = kept;
+            shown.retain(|line| level(line.text.as_bytes()) != Level::Warning);
         }
         let mut causes = score(self.rules, &self.flags, &self.signals, &self.ignored);
-        let subject = self.subject.clone();
-        causes.retain(|finding| finding.confidence >= PLAIN && !finding.cause.generic && subject.allows(finding));
+        causes.retain(|finding| finding.confidence >= PLAIN && !finding.cause.generic && self.subject.allows(finding));
         for finding in &mut causes {
             lower(finding, "no line names QNN", UNTIED);
             finding.confidence = rounded(finding.confidence);
