@@ -53,10 +53,10 @@ impl Key {
         (end > 0).then(|| (Self(hash(mixer, &line[end..])), end))
     }
 
-    /// The high bits are the best mixed ones.
+    /// The first of the two slots that it may have. The high bits are the best mixed ones.
     #[expect(clippy::cast_possible_truncation, reason = "as many bits as there are slots")]
     fn slot(self) -> usize {
-        (self.0 >> (u64::BITS - SLOTS.trailing_zeros())) as usize
+        (self.0 >> (u64::BITS - SLOTS.trailing_zeros())) as usize & !1
     }
 }
 
@@ -77,15 +77,15 @@ impl Repeats {
     /// True if such a line has been read before, or is irrelevant.
     pub fn has(&self, key: Key) -> bool {
         let slot = key.slot();
-        self.slots[slot] == key.0 || self.slots[slot ^ 1] == key.0
+        self.slots[slot] == key.0 || self.slots[slot + 1] == key.0
     }
 
     /// Remembers a line that need not be read again.
     pub fn learn(&mut self, key: Key) {
-        // Two lines of one slot would otherwise keep displacing each other.
+        // Two lines of one place would otherwise keep displacing each other.
         if !self.has(key) {
             let slot = key.slot();
-            self.slots[slot ^ 1] = self.slots[slot];
+            self.slots[slot + 1] = self.slots[slot];
             self.slots[slot] = key.0;
         }
     }
@@ -186,7 +186,7 @@ fn is_wide_code(digits: &[u8]) -> bool {
 }
 
 /// Number of forms that are remembered.
-const FORMS: usize = 4096;
+const FORMS: usize = 8192;
 /// Lines of one form that are read for their statements.
 const ENOUGH_OF_A_FORM: u8 = 24;
 
@@ -213,20 +213,29 @@ impl Forms {
     /// True if enough lines of this form have been read; counts this one.
     pub fn is_worn(&mut self, line: &[u8]) -> bool {
         let (slot, kept) = Self::place(line);
-        let slot = &mut self.slots[slot];
-        if slot.0 != kept {
-            *slot = (kept, 0);
-        }
-        slot.1 = slot.1.saturating_add(1);
-        slot.1 > ENOUGH_OF_A_FORM
+        let slot = self.slot_of(slot, kept).unwrap_or_else(|| {
+            // Two forms of one place would otherwise keep displacing each other.
+            self.slots[slot + 1] = self.slots[slot];
+            self.slots[slot] = (kept, 0);
+            slot
+        });
+        let count = &mut self.slots[slot].1;
+        *count = count.saturating_add(1);
+        *count > ENOUGH_OF_A_FORM
     }
 
     /// The same, without counting.
     pub fn was_worn(&self, line: &[u8]) -> bool {
         let (slot, kept) = Self::place(line);
-        self.slots[slot].0 == kept && self.slots[slot].1 > ENOUGH_OF_A_FORM
+        self.slot_of(slot, kept).is_some_and(|slot| self.slots[slot].1 > ENOUGH_OF_A_FORM)
     }
 
+    /// The slot, of the two that it may have, in which a form is.
+    fn slot_of(&self, slot: usize, kept: u32) -> Option<usize> {
+        [slot, slot + 1].into_iter().find(|slot| self.slots[*slot].0 == kept)
+    }
+
+    /// The first of the two slots that the line's form may have, and what tells it from other forms there.
     fn place(line: &[u8]) -> (usize, u32) {
         let mut mixer = Mixer::new();
         let mut at = 0;
@@ -235,8 +244,8 @@ impl Forms {
             at += line[at..].iter().take_while(|c| c.is_ascii_digit()).count();
         }
         let hash = mixer.0;
-        #[expect(clippy::cast_possible_truncation, reason = "the low bits choose the slot, the high ones are kept")]
-        (hash as usize % FORMS, (hash >> 32) as u32)
+        #[expect(clippy::cast_possible_truncation, reason = "the high bits choose the slot, those below are kept")]
+        ((hash >> (u64::BITS - FORMS.trailing_zeros())) as usize & !1, (hash >> 20) as u32)
     }
 }
 
@@ -298,6 +307,30 @@ mod tests {
             assert_ne!(key(one), key(other), "{one} {other}");
         }
         assert_ne!(key("17 err"), Key::of(b" err"));
+    }
+
+    #[test]
+    fn few_lines_are_forgotten_while_others_arrive() {
+        let mut repeats = Repeats::default();
+        let keys: Vec<Key> = (0..2000).map(|n| Key::of(format!("node {n} took {n} cycles").as_bytes())).collect();
+        keys.iter().for_each(|key| repeats.learn(*key));
+        let kept = keys.iter().filter(|key| repeats.has(**key)).count();
+        assert!(kept >= 1990, "{kept} of {}", keys.len());
+    }
+
+    #[test]
+    fn forms_of_one_place_wear_out_beside_each_other() {
+        let letter = |n: u32| char::from_u32(u32::from(b'a') + n % 26).unwrap();
+        let lines: Vec<String> =
+            (0..500).map(|n| format!("layer {}{}: op refused, code 3110", letter(n / 26), letter(n))).collect();
+        let mut forms = Forms::default();
+        for _ in 0..=ENOUGH_OF_A_FORM {
+            lines.iter().for_each(|line| {
+                forms.is_worn(line.as_bytes());
+            });
+        }
+        let worn = lines.iter().filter(|line| forms.was_worn(line.as_bytes())).count();
+        assert!(worn >= 490, "{worn} of {}", lines.len());
     }
 
     #[test]

@@ -7,7 +7,9 @@ use super::pattern::Deferred;
 use super::progress;
 use super::statements::{Statements, lexicon};
 use super::wanted::Wanted;
-use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use aho_corasick::automaton::Automaton;
+use aho_corasick::dfa::DFA;
+use aho_corasick::{AhoCorasick, AhoCorasickKind, Anchored as Start, MatchKind, StartKind};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -84,9 +86,8 @@ pub struct Rules {
     /// The rules that each anchor can lead to, without the harmless ones.
     anchored: Vec<Anchored>,
     literals: Option<AhoCorasick>,
-    /// Those literals with a digit before their first letter; the next field is the length of the longest.
-    numeric: Option<AhoCorasick>,
-    longest_numeric: usize,
+    /// Those literals with a digit before their first letter.
+    numeric: Option<DFA>,
     /// The rules that each literal can lead to.
     candidates: Vec<Vec<usize>>,
 }
@@ -182,12 +183,10 @@ impl Rules {
         }
         let begins = |text: &str| text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
         let numeric = texts.iter().copied().filter(|text| text[..begins(text)].contains(|c: char| c.is_ascii_digit()));
-        let numeric: Vec<&str> = numeric.collect();
         Self {
             anchors: automaton(&anchors, AhoCorasickKind::DFA),
             literals: automaton(&texts, AhoCorasickKind::ContiguousNFA),
-            longest_numeric: numeric.iter().map(|text| text.len()).max().unwrap_or_default(),
-            numeric: automaton(&numeric, AhoCorasickKind::DFA),
+            numeric: numeric_automaton(numeric),
             list: rules,
             flags,
             voids,
@@ -203,9 +202,19 @@ impl Rules {
 
     /// Whether a literal of the rules overlaps the numbers at the start of a line, which end at `end`.
     pub fn touches_numbers(&self, line: &[u8], end: usize) -> bool {
-        let window = &line[..line.len().min(end + self.longest_numeric)];
-        let found = self.numeric.iter().flat_map(|numeric| numeric.find_overlapping_iter(window));
-        found.map(|found| found.start()).any(|start| start < end)
+        let Some(numeric) = &self.numeric else { return false };
+        let Ok(begin) = numeric.start_state(Start::Yes) else { return false };
+        // Most literals end with the first byte that differs, so trying each start costs less than a search.
+        (0..end).any(|start| {
+            let mut state = begin;
+            for &byte in &line[start..] {
+                state = numeric.next_state(Start::Yes, state, byte);
+                if numeric.is_special(state) {
+                    return numeric.is_match(state);
+                }
+            }
+            false
+        })
     }
 
     /// What a line with this anchor is worth, given that the rules that are `done` need no more lines.
@@ -392,4 +401,9 @@ fn automaton(texts: &[&str], kind: AhoCorasickKind) -> Option<AhoCorasick> {
         .kind(Some(kind))
         .build(texts)
         .ok()
+}
+
+/// An automaton that is only asked what begins at a given byte.
+fn numeric_automaton<'t>(texts: impl Iterator<Item = &'t str>) -> Option<DFA> {
+    DFA::builder().ascii_case_insensitive(true).start_kind(StartKind::Anchored).build(texts).ok()
 }
