@@ -36,6 +36,9 @@ pub struct Cause {
     /// Checks that confirm it, in the order to try them.
     #[serde(default)]
     pub confirm: Vec<Check>,
+    /// Flags that speak against all of its signals.
+    #[serde(default)]
+    pub(super) without: Vec<String>,
     /// What points to it in a log.
     #[serde(default)]
     pub(super) signal: Vec<Signal>,

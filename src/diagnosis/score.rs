@@ -113,7 +113,8 @@ fn weigh<'f>(
     let mut evidence: Vec<Evidence> = Vec::new();
     let mut signs = Vec::new();
     for (index, (signal, seen)) in cause.signal.iter().zip(seen).enumerate() {
-        let excluded = |line: Option<&Evidence>| signal.without.iter().any(|name| voids(name, line));
+        let excluded =
+            |line: Option<&Evidence>| cause.without.iter().chain(&signal.without).any(|name| voids(name, line));
         let seen = seen.lines().find(|line| !taken_back(line) && !excluded(Some(line)));
         let shown = seen.is_some() || signal.pattern.is_empty() && !excluded(None);
         if !shown || skipped(index) {

@@ -70,7 +70,7 @@ fn parse(text: &str) -> Result<Catalogue, (usize, String)> {
             if !(signal.weight > 0.0 && signal.weight < 1.0) {
                 return bad(format!("a weight of {} is not between 0 and 1", signal.weight));
             }
-            for name in signal.with.iter().chain(&signal.without) {
+            for name in signal.with.iter().chain(&signal.without).chain(&cause.without) {
                 let own = file.flag.iter().map(|flag| &flag.name);
                 let known = catalogue_flags().any(|flag| flag == name) || own.into_iter().any(|flag| flag == name);
                 if !known {

@@ -15,3 +15,4 @@ mod diagnose_program;
 mod diagnosis_truth;
 mod doctor;
 mod dsp_lab;
+mod vendor_messages;

@@ -63,7 +63,11 @@ fn every_pattern_can_match() {
     for cause in causes() {
         for signal in &cause.signal {
             let known = |name: &String| flags.contains(name.as_str());
-            assert!(signal.with.iter().chain(&signal.without).all(known), "{}: unknown flag", cause.id);
+            assert!(
+                signal.with.iter().chain(&signal.without).chain(&cause.without).all(known),
+                "{}: unknown flag",
+                cause.id
+            );
             assert!(signal.weight > 0.0 && signal.weight < 1.0, "{}", cause.id);
             assert!(!signal.pattern.is_empty() || !signal.with.is_empty(), "{}: empty signal", cause.id);
         }
