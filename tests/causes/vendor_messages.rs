@@ -6,7 +6,7 @@
 use crate::support::{repo, runtime_247, runtime_251};
 use qnnscope::diagnosis::Diagnoser;
 use regex::Regex;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Causes of an op that a backend's validator refuses.
@@ -131,4 +131,50 @@ fn a_dlc_that_cannot_be_read_or_written_is_told_from_the_reader_s_own_words() {
             assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), messages.len(), wrong.join("\n"));
         }
     }
+}
+
+/// FNV-1a, by which `vendor-messages.csv` names a message without repeating it.
+fn named(text: &str) -> String {
+    let hash = text
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+    format!("{hash:016x}")
+}
+
+#[test]
+fn messages_whose_cause_was_written_down_keep_it() {
+    let table = std::fs::read_to_string(repo("tests/data/vendor-messages.csv")).unwrap();
+    let rows = table.lines().filter(|line| !line.starts_with('#')).map(|line| line.split_once(',').unwrap());
+    let causes: BTreeMap<&str, Vec<&str>> = rows.map(|(name, causes)| (name, causes.split(' ').collect())).collect();
+    let mut known: BTreeMap<String, (String, bool)> = BTreeMap::new();
+    for folder in [runtime_247(), runtime_251()] {
+        for entry in std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+            let name = entry.file_name().unwrap().to_string_lossy().into_owned();
+            let is_plugin = name.starts_with("libonnxruntime_providers");
+            if is_plugin || name.starts_with("libQnn") {
+                known.extend(texts(&entry).into_iter().map(|text| (named(&text), (text, is_plugin))));
+            }
+        }
+    }
+    let found: Vec<(&Vec<&str>, &(String, bool))> =
+        causes.iter().filter_map(|(name, causes)| Some((causes, known.get(*name)?))).collect();
+    assert!(
+        found.len() * 100 >= causes.len() * 95,
+        "{} of {} messages are in the libraries",
+        found.len(),
+        causes.len()
+    );
+    let mut wrong = Vec::new();
+    for (causes, (text, is_plugin)) in &found {
+        let log = |message: &str| {
+            if *is_plugin {
+                format!("2026-01-02 03:04:05.123456 [E:onnxruntime:, qnn_ep.cc:512 Compile] QNN: {message}\n")
+            } else {
+                format!("qnn-net-run pid:12517\n     1.2ms [ ERROR ] {message}\n")
+            }
+        };
+        wrong.extend(not_among(causes, &[text], log).into_iter().map(|wrong| format!("{causes:?}: {wrong}")));
+    }
+    println!("{} of {} messages have their cause", found.len() - wrong.len(), found.len());
+    assert!(wrong.len() * 100 <= found.len() * 2, "{} of {}:\n{}", wrong.len(), found.len(), wrong.join("\n"));
 }
