@@ -313,7 +313,9 @@ mod tests {
     fn few_lines_are_forgotten_while_others_arrive() {
         let mut repeats = Repeats::default();
         let keys: Vec<Key> = (0..2000).map(|n| Key::of(format!("node {n} took {n} cycles").as_bytes())).collect();
-        keys.iter().for_each(|key| repeats.learn(*key));
+        for key in &keys {
+            repeats.learn(*key);
+        }
         let kept = keys.iter().filter(|key| repeats.has(**key)).count();
         assert!(kept >= 1990, "{kept} of {}", keys.len());
     }
@@ -325,9 +327,9 @@ mod tests {
             (0..500).map(|n| format!("layer {}{}: op refused, code 3110", letter(n / 26), letter(n))).collect();
         let mut forms = Forms::default();
         for _ in 0..=ENOUGH_OF_A_FORM {
-            lines.iter().for_each(|line| {
+            for line in &lines {
                 forms.is_worn(line.as_bytes());
-            });
+            }
         }
         let worn = lines.iter().filter(|line| forms.was_worn(line.as_bytes())).count();
         assert!(worn >= 490, "{worn} of {}", lines.len());
