@@ -137,6 +137,9 @@ pub(super) enum Near {
     Process,
     /// Among QNN's lines.
     Lines,
+    /// A line of the form that failures of QNN have: an error by its own word and from the same process, or one
+    /// that names QNN and claims no other level.
+    Failure,
 }
 
 /// Which signals with this flag in `without` it excludes, by their position in the log.

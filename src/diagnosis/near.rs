@@ -4,6 +4,7 @@
 use super::catalogue::{Near, catalogue};
 use super::evidence::Evidence;
 use super::pattern::regex;
+use super::statements::{Level, level};
 use aho_corasick::AhoCorasick;
 use regex::bytes::Regex;
 use std::sync::LazyLock;
@@ -108,6 +109,9 @@ impl Nearness {
 
     /// True if the line counts now; otherwise it is kept until the end.
     pub fn decide(&mut self, place: (usize, usize), near: Near, evidence: &Evidence, line: &[u8]) -> bool {
+        if near == Near::Failure && !may_be_a_failure(line) {
+            return false;
+        }
         if self.own || names_qnn(line) {
             return true;
         }
@@ -139,13 +143,30 @@ impl Nearness {
             return true;
         }
         // Another author can be told from QNN only if QNN lines with a known author exist.
-        if let (Near::Process, Some(author), false) = (line.near, &line.author, self.authors.is_empty()) {
+        if let (Near::Process | Near::Failure, Some(author), false) = (line.near, &line.author, self.authors.is_empty())
+        {
             return self.authors.iter().any(|other| author.is_same(other));
         }
         let number = line.evidence.line;
         self.lines.iter().any(|other| other.abs_diff(number) <= NEAR_LINES)
             || self.is_full() && self.lines.last().is_some_and(|last| number > *last)
     }
+}
+
+/// True for a line that calls itself an error, or that names QNN and claims no other level.
+fn may_be_a_failure(line: &[u8]) -> bool {
+    match level(line) {
+        Level::Error => true,
+        Level::Info | Level::Debug | Level::Warning => false,
+        Level::Unsaid => names_qnn(line) || says_error(line),
+    }
+}
+
+/// `ValueError: text`, `rc 1 (error)`, and the tags of errors in Android's log.
+fn says_error(line: &[u8]) -> bool {
+    static ERROR: LazyLock<Option<Regex>> =
+        LazyLock::new(|| regex(r"error\b|exception:|\d E \S|\bE/\S|^\[?E\]?[ \]]").ok());
+    ERROR.as_ref().is_some_and(|error| error.is_match(line))
 }
 
 /// True if the line contains words of QNN or of what it runs on.

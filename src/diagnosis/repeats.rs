@@ -189,6 +189,8 @@ fn is_wide_code(digits: &[u8]) -> bool {
 const FORMS: usize = 8192;
 /// Lines of one form that are read for their statements.
 const ENOUGH_OF_A_FORM: u8 = 24;
+/// Lines of it that are read again after a line that takes earlier ones back.
+const AGAIN_OF_A_FORM: u8 = 4;
 
 /// Counts lines by form, which is everything except their digits. A line's statements do not depend on its
 /// numbers, so a message that comes a million times, each time with another number, need not be read a
@@ -205,9 +207,11 @@ impl Default for Forms {
 }
 
 impl Forms {
-    /// Forgets all forms.
-    pub fn forget(&mut self) {
-        self.slots.fill((0, 0));
+    /// Lets a few more lines of each form be read.
+    pub fn read_again(&mut self) {
+        for (_, count) in &mut self.slots {
+            *count = (*count).min(ENOUGH_OF_A_FORM - AGAIN_OF_A_FORM);
+        }
     }
 
     /// True if enough lines of this form have been read; counts this one.

@@ -45,7 +45,7 @@ impl Diagnoser {
             *done &= !matches!(rule.target, LineMeaning::Signal { .. });
         }
         self.repeats.forget();
-        self.forms.forget();
+        self.forms.read_again();
     }
 }
 
