@@ -151,8 +151,10 @@ pub(super) enum Voids {
     All,
     /// Those after the flag's first line.
     Later,
-    /// Those before the flag's last line.
+    /// Those before the flag's last line, which takes them back: what fails again afterwards counts.
     Earlier,
+    /// Those before the flag's last line, of which they are echoes. Only the first lines count.
+    Echoes,
 }
 
 /// A property of the whole log that a line reveals.

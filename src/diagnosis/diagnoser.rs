@@ -28,6 +28,8 @@ mod implied;
 const PIECE: usize = 32 * 1024;
 /// Bytes that a piece repeats from the end of the one before, so that a message across the boundary is found.
 const OVERLAP: usize = 512;
+/// Lines that explain earlier ones as their echoes and that are read: long logs repeat them with every model.
+const ECHOED: u32 = 256;
 
 /// Confidence from which a cause counts as an answer.
 const ANSWERED: f64 = 0.45;
@@ -66,6 +68,8 @@ pub struct Diagnoser {
     pub(super) flags: Vec<Seen>,
     pub(super) signals: Vec<Vec<Shown>>,
     looks: Looks,
+    /// Lines read of flags that have echoes.
+    echoed: u32,
     /// Signals that do not count, as indices of cause and signal.
     ignored: Vec<(usize, usize)>,
     /// What the lines state, if requested.
@@ -107,6 +111,7 @@ impl Diagnoser {
             flags: vec![None; rules.flags.len()],
             signals: causes().iter().map(|cause| vec![Shown::default(); cause.signal.len()]).collect(),
             looks: Looks::default(),
+            echoed: 0,
             ignored: Vec::new(),
             trace: None,
             last: Evidence { line: 0, text: String::new() },
@@ -265,13 +270,16 @@ impl Diagnoser {
                     if self.qnn == Some(flag) {
                         self.progress.listen(line);
                     }
-                    let again = self.rules.voids[flag] == Voids::Earlier;
+                    let voids = self.rules.voids[flag];
+                    let has_echoes = voids == Voids::Echoes && self.echoed < ECHOED;
+                    let again = voids == Voids::Earlier || has_echoes;
                     if again || self.flags[flag].is_none() {
                         self.flags[flag] = Some(Evidence { line: number, text: excerpt_at(line, at) });
                     }
                     // The lines that show where QNN is are counted as well.
                     self.done[index] = !again && (self.qnn != Some(flag) || !self.counting);
-                    takes_back |= again;
+                    self.echoed += u32::from(has_echoes);
+                    takes_back |= voids == Voids::Earlier;
                 }
                 LineMeaning::Signal { cause, signal, near } if !harmless => {
                     let evidence = Evidence { line: number, text: excerpt_at(line, at) };

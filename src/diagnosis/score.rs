@@ -102,7 +102,7 @@ fn weigh<'f>(
         let kind = rules.flag(name).map_or(Voids::All, |flag| rules.voids[flag]);
         flag(name).is_some_and(|flag| match (kind, line) {
             (Voids::Later, Some(line)) => flag.line <= line.line,
-            (Voids::Earlier, Some(line)) => flag.line >= line.line,
+            (Voids::Earlier | Voids::Echoes, Some(line)) => flag.line >= line.line,
             _ => true,
         })
     };
