@@ -214,7 +214,7 @@ pub(super) struct Catalogue {
     pub steps: Vec<Steps>,
 }
 
-const FILES: [&str; 17] = [
+const FILES: [&str; 18] = [
     include_str!("catalogue/flags.toml"),
     include_str!("catalogue/libraries.toml"),
     include_str!("catalogue/device.toml"),
@@ -225,6 +225,7 @@ const FILES: [&str; 17] = [
     include_str!("catalogue/conversion.toml"),
     include_str!("catalogue/mistakes.toml"),
     include_str!("catalogue/stacks.toml"),
+    include_str!("catalogue/frameworks.toml"),
     include_str!("catalogue/slow.toml"),
     include_str!("catalogue/other.toml"),
     include_str!("catalogue/codes.toml"),
