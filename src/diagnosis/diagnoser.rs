@@ -14,6 +14,7 @@ use super::repeats::{Forms, Pace, Repeats};
 use super::roles::Roles;
 use super::rules::{LineMeaning, Rules, Scratch, rules};
 use super::score::score;
+use super::similar::{Words, closest};
 use super::stream::Filter;
 use super::trace::Trace;
 use again::Looks;
@@ -52,6 +53,7 @@ pub struct Diagnoser {
     prose: Prose,
     subject: Subject,
     roles: Roles,
+    words: Words,
     answers: Answers,
     /// Index of the flag that marks the log as QNN's.
     qnn: Option<usize>,
@@ -99,6 +101,7 @@ impl Diagnoser {
             near: Nearness::default(),
             prose: Prose::default(),
             subject: Subject::default(),
+            words: Words::default(),
             roles: Roles::default(),
             answers: Answers::default(),
             qnn: rules.flag("qnn"),
@@ -414,11 +417,14 @@ impl Diagnoser {
             if is_answered { None } else { self.progress.at_end(!causes.is_empty(), succeeded, exit_status) };
         let is_open =
             causes.is_empty() && unexplained.is_none() && !has_result && succeeded.is_none() && exit_status != Some(0);
+        let collect = if is_open && self.lines > 0 { collect } else { Vec::new() };
+        let asks = (unexplained.is_some() || !collect.is_empty()) && !is_document;
         let mut diagnosis = Diagnosis {
             causes,
             fault: None,
             unexplained,
-            collect: if is_open && self.lines > 0 { collect } else { Vec::new() },
+            similar: if asks { closest(&self.words.terms()) } else { Vec::new() },
+            collect,
             trace: self.trace,
             platform,
             lines: self.lines,

@@ -7,6 +7,7 @@ use super::explain::{Answer, Explanation};
 use super::finding::{Diagnosis, Finding};
 use super::platform::Platform;
 use super::progress::Unexplained;
+use super::similar::Similar;
 use super::statements::Decoded;
 use super::trace::{Stated, Trace};
 use crate::event::CheckOutcome;
@@ -22,6 +23,7 @@ pub struct DiagnosisDocument {
     platform: Option<Platform>,
     causes: Vec<CauseRow>,
     unexplained: Option<UnexplainedRow>,
+    similar: Vec<SimilarRow>,
     collect: Vec<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     trace: Option<TraceRow>,
@@ -62,6 +64,14 @@ struct NearRow {
     states: &'static [String],
     solved: &'static str,
     source: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+struct SimilarRow {
+    cause: &'static str,
+    title: &'static str,
+    words: Vec<&'static str>,
+    source: Option<&'static str>,
 }
 
 /// What `--explain` adds.
@@ -113,6 +123,13 @@ impl UnexplainedRow {
             collect: unexplained.collect.clone(),
             nearest: unexplained.nearest.iter().map(near).collect(),
         }
+    }
+}
+
+impl SimilarRow {
+    fn new(similar: &Similar) -> Self {
+        let Similar { cause, words, source } = similar;
+        Self { cause: &cause.id, title: &cause.title, words: words.clone(), source: *source }
     }
 }
 
@@ -174,6 +191,7 @@ impl DiagnosisDocument {
             platform: diagnosis.platform,
             causes: diagnosis.causes.iter().map(CauseRow::new).collect(),
             unexplained: diagnosis.unexplained.as_ref().map(UnexplainedRow::new),
+            similar: diagnosis.similar.iter().map(SimilarRow::new).collect(),
             collect: diagnosis.collect.clone(),
             trace: diagnosis.trace.as_ref().map(|trace| TraceRow::new(trace, diagnosis)),
         }

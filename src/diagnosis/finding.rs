@@ -5,6 +5,7 @@ use super::evidence::{Evidence, Sign};
 use super::fault::Fault;
 use super::platform::Platform;
 use super::progress::Unexplained;
+use super::similar::Similar;
 use super::trace::Trace;
 use crate::event::CheckResult;
 
@@ -17,6 +18,8 @@ pub struct Diagnosis {
     pub fault: Option<Fault>,
     /// What is known if something failed but no cause is well founded.
     pub unexplained: Option<Unexplained>,
+    /// Kinds of failure whose known logs share most words with this one, best first, if no cause is well founded.
+    pub similar: Vec<Similar>,
     /// What to collect if the log shows neither a failure nor a success, in case something did fail.
     pub collect: Vec<&'static str>,
     /// What the lines state, if requested.

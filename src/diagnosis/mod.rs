@@ -27,6 +27,7 @@ mod repeats;
 mod roles;
 mod rules;
 mod score;
+pub mod similar;
 mod statements;
 mod stream;
 mod text;

@@ -5,6 +5,7 @@ use super::explain::{Answer, Explanation};
 use super::finding::{Diagnosis, Finding};
 use super::platform::{Platform, step_text};
 use super::progress::Unexplained;
+use super::similar::Similar;
 use crate::event::{CheckOutcome, clean_text};
 use crate::text::{counted, titled};
 use std::fmt::Write;
@@ -25,13 +26,14 @@ pub fn diagnosis_text(diagnosis: &Diagnosis, width: usize) -> String {
             if !diagnosis.collect.is_empty() {
                 titled(&mut out, "", "The log shows neither a failure nor a good end. If something did fail:", width);
             }
+            similar_text(&mut out, diagnosis, width);
             for what in &diagnosis.collect {
                 titled(&mut out, "   collect next: ", what, width);
             }
             return out + &trace_text(diagnosis, width);
         };
         titled(&mut out, "", "No known failure fits, and the log states one. What it states:", width);
-        unexplained_text(&mut out, unexplained, width);
+        unexplained_text(&mut out, unexplained, diagnosis, width);
         let _ = writeln!(out, "\n{looked} looked at");
         return out + &trace_text(diagnosis, width);
     }
@@ -48,14 +50,14 @@ pub fn diagnosis_text(diagnosis: &Diagnosis, width: usize) -> String {
     if let Some(unexplained) = &diagnosis.unexplained {
         out.push('\n');
         titled(&mut out, "", "None of these is well founded. What the log states:", width);
-        unexplained_text(&mut out, unexplained, width);
+        unexplained_text(&mut out, unexplained, diagnosis, width);
     }
     let _ = writeln!(out, "\n{looked} looked at");
     out + &trace_text(diagnosis, width)
 }
 
 /// What is known if there is no cause.
-fn unexplained_text(out: &mut String, unexplained: &Unexplained, width: usize) {
+fn unexplained_text(out: &mut String, unexplained: &Unexplained, diagnosis: &Diagnosis, width: usize) {
     let first = &unexplained.first;
     let _ = writeln!(out, "{}", cut(&format!("   first failure, line {}: {}", first.line, first.text), width));
     if let Some(who) = unexplained.who {
@@ -84,8 +86,19 @@ fn unexplained_text(out: &mut String, unexplained: &Unexplained, width: usize) {
         );
         titled(out, "   closest known case: ", &clean_text(&text), width);
     }
+    similar_text(out, diagnosis, width);
     for what in &unexplained.collect {
         titled(out, "   collect next: ", what, width);
+    }
+}
+
+/// Kinds of failure whose known logs share words with this one.
+fn similar_text(out: &mut String, diagnosis: &Diagnosis, width: usize) {
+    for similar in &diagnosis.similar {
+        let Similar { cause, words, source } = similar;
+        let source = source.map_or_else(String::new, |source| format!(" [{source}]"));
+        let text = format!("{} ({}; words in common: {}){source}", cause.title, cause.id, words.join(", "));
+        titled(out, "   reads like: ", &text, width);
     }
 }
 

@@ -15,4 +15,5 @@ mod diagnose_program;
 mod diagnosis_truth;
 mod doctor;
 mod dsp_lab;
+mod similar;
 mod vendor_messages;

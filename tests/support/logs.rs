@@ -10,7 +10,7 @@ use std::path::PathBuf;
 pub struct Known {
     pub name: String,
     pub log: String,
-    /// The cause and other answers that are just as right; empty for a healthy log.
+    /// The cause first, then other answers that are just as right; empty for a healthy log.
     pub right: Vec<String>,
     /// Where it comes from: logs of one thread count as one source.
     pub thread: String,
@@ -56,7 +56,7 @@ fn rows(file: &str) -> Vec<Known> {
         let row: Value = serde_json::from_str(line).unwrap();
         let accept = row["accept"].as_array().cloned().unwrap_or_default();
         let truth = row["truth"].as_str().unwrap_or("healthy");
-        let right = accept.iter().map(|id| id.as_str().unwrap()).chain([truth]);
+        let right = [truth].into_iter().chain(accept.iter().map(|id| id.as_str().unwrap()));
         let right = right.filter(|id| !["healthy", "unrelated", "none-of-them"].contains(id)).map(str::to_owned);
         let log = row["log"].as_str().unwrap().to_owned();
         let known = Known::new(row["id"].as_str().unwrap(), log, right.collect(), row["source"].as_str().unwrap());

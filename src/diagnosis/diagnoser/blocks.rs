@@ -116,6 +116,7 @@ impl Diagnoser {
             self.prose.note(number, line);
             self.subject.note(number, line);
             self.roles.note(number, line);
+            self.words.note(line);
         }
     }
 
