@@ -374,14 +374,11 @@ impl Diagnoser {
             self.end_line();
         }
         self.imply_qnn();
-        let (is_document, waiting) = self.prose.at_end();
+        let (is_document, waiting, aside) = self.prose.at_end();
+        if let Some(trace) = &mut self.trace {
+            aside.iter().for_each(|(_, evidence)| trace.set_aside(evidence));
+        }
         for ((cause, signal), evidence) in waiting {
-            if is_document {
-                if let Some(trace) = &mut self.trace {
-                    trace.set_aside(&evidence);
-                }
-                continue;
-            }
             let near = causes()[cause].signal[signal].near;
             let counts =
                 near.is_none_or(|near| self.near.decide((cause, signal), near, &evidence, evidence.text.as_bytes()));

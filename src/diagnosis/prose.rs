@@ -20,6 +20,8 @@ const LONGEST: usize = 4096;
 const SENTENCE_WORDS: usize = 9;
 /// Percentage of plain words in a sentence.
 const PLAIN_SHARE: usize = 75;
+/// The same for an entry of a list, which may name options and codes.
+const ADVICE_SHARE: usize = 60;
 /// Chinese, Japanese or Korean characters from which a line is a sentence.
 const WIDE_SENTENCE: usize = 12;
 
@@ -45,6 +47,9 @@ pub struct Prose {
     marked: u32,
     /// The text is longer than [`LINES`], or holds a chat model's answer.
     is_log: bool,
+    headings: u32,
+    /// Lines that begin or end a quoted block of Markdown.
+    fences: Vec<u64>,
     waiting: Vec<Waiting>,
 }
 
@@ -57,6 +62,10 @@ impl Prose {
         }
         self.is_log |= number > LINES || line.starts_with(b"[BEGIN]");
         self.lines += 1;
+        self.headings += u32::from(is_heading(line));
+        if line.starts_with(b"```") {
+            self.fences.push(number);
+        }
         match form(line) {
             Form::Message => {}
             Form::Sentence => self.sentences += 1,
@@ -80,15 +89,28 @@ impl Prose {
         true
     }
 
-    /// Whether the text is a document, and the signals that waited for that: in a document they do not count.
-    pub fn at_end(&mut self) -> (bool, Vec<Waiting>) {
+    /// Whether the text is a document, and the signals that waited for that: those that count, and those that do not. None
+    /// of a document count, nor do those between the quoted blocks of a page.
+    pub fn at_end(&mut self) -> (bool, Vec<Waiting>, Vec<Waiting>) {
         let of_document = self.sentences + self.marked;
         let is_document = !self.is_log
             && self.marked >= FEWEST_MARKED
             && of_document >= FEWEST
             && of_document * 100 >= self.lines * SHARE;
-        (is_document, std::mem::take(&mut self.waiting))
+        let is_page = !self.is_log && self.headings > 0 && self.fences.len() >= 2;
+        let before = |line: u64| self.fences.iter().filter(|fence| **fence < line).count();
+        let is_quoted = |line: u64| before(line) % 2 == 1 && !self.fences.contains(&line);
+        let (aside, counted) = std::mem::take(&mut self.waiting)
+            .into_iter()
+            .partition(|(_, evidence)| is_document || is_page && !is_quoted(evidence.line));
+        (is_document, counted, aside)
     }
+}
+
+/// `## Title`. A shell's comment has one mark.
+fn is_heading(line: &[u8]) -> bool {
+    let marks = line.iter().take_while(|byte| **byte == b'#').count();
+    (2..=6).contains(&marks) && line.get(marks) == Some(&b' ')
 }
 
 fn form(line: &[u8]) -> Form {
@@ -101,6 +123,13 @@ fn form(line: &[u8]) -> Form {
         return Form::Marked;
     }
     let text = unmarked(line);
+    let is_title = is_heading(line.as_bytes()) && level(text.as_bytes()) == Level::Unsaid && !text.contains("0x");
+    // Advice in a list may name a code.
+    let is_advice =
+        text.len() < line.len() && !text.starts_with(['[', '<', '{']) && reads_as_sentence(text, ADVICE_SHARE);
+    if is_title || is_advice {
+        return Form::Marked;
+    }
     if is_message(text) {
         return Form::Message;
     }
@@ -152,8 +181,10 @@ fn is_quoting(line: &str) -> bool {
     const STARTS: [&str; 9] = ["//", "/*", "* //", "if (", "} else if (", "assert ", "|| ", "&& ", "#define "];
     let line = line.trim_start_matches(['+', '-']).trim_start();
     let is_string = |value: &str| value.starts_with(['"', '\'']) && value.ends_with(['"', '\'']);
+    // Pieces of text that are put together.
+    let is_joined = line.starts_with('"') && line.contains("\" + ");
     let is_set = line.split_once(" = ").is_some_and(|(name, value)| is_name(name) && is_string(value));
-    is_set || STARTS.iter().any(|start| line.starts_with(start))
+    is_set || is_joined || STARTS.iter().any(|start| line.starts_with(start))
 }
 
 /// A name as source code spells it, maybe with a type before it.
@@ -174,6 +205,10 @@ fn is_code(line: &str) -> bool {
 
 /// A sentence written by a person, or a line of one: many words, most of them plain.
 fn is_sentence(line: &str) -> bool {
+    reads_as_sentence(line, PLAIN_SHARE)
+}
+
+fn reads_as_sentence(line: &str, plain_share: usize) -> bool {
     const ERRORS: [&str; 8] = ["error", "failed", "fail ", "unable", "cannot", "could not", "fatal", "exception"];
     let start: String = line.chars().take(16).collect::<String>().to_ascii_lowercase();
     // A quoted message makes it a report.
@@ -190,7 +225,7 @@ fn is_sentence(line: &str) -> bool {
         !word.is_empty() && word.chars().all(|c| c.is_alphabetic() || c == '-' || c == '\'' || c == '’')
     };
     let plain = words.iter().filter(is_plain).count();
-    words.len() >= SENTENCE_WORDS && plain * 100 >= words.len() * PLAIN_SHARE
+    words.len() >= SENTENCE_WORDS && plain * 100 >= words.len() * plain_share
 }
 
 #[cfg(test)]
@@ -208,6 +243,9 @@ mod tests {
             "| error 1008 | versions differ |",
             "Since the backend does not support dynamic input shapes, we limit the maximum duration that the model can handle.",
             "1. Install the driver.",
+            "### 4.2 GenieDialog_create failed, status=-1",
+            "- Session errors with -U 1: If you opt into an unsigned PD and see 0x80000416, confirm your image or revert to the default -U 0.",
+            "\"V/ort: \" + TAG + \"QnnDsp <E> could not create op: q::Softmax\",",
         ] {
             assert_ne!(form(line.as_bytes()), Form::Message, "{line}");
         }
@@ -243,13 +281,26 @@ mod tests {
                 let evidence = Evidence { line: number, text: line.to_owned() };
                 prose.keeps((0, usize::try_from(number).unwrap()), &evidence, line.as_bytes());
             }
-            let (is_document, waiting) = prose.at_end();
-            if is_document { 0 } else { waiting.len() }
+            let (_, counted, _) = prose.at_end();
+            counted.len()
         };
         let page = ["# FAQ", "- The first.", "- The second of them.", "- The third of them."];
         assert_eq!(shown(&page, 4), 0);
         assert_eq!(shown(&page[2..], 2), 2, "a note");
         assert_eq!(shown(&page, 401), 4, "a log of more lines than a document has");
+        let post = [
+            "## Failed to run",
+            "```",
+            "Failed to create device",
+            "- a name",
+            "```",
+            "- Fails with `1008`.",
+            "text",
+            "text",
+        ];
+        assert_eq!(shown(&post, 8), 0, "its lines of text");
+        let post = ["## Title", "```", "- Fails with `1008`.", "```"];
+        assert_eq!(shown(&post, 12), 1, "what a page quotes");
         let sentence = "When I run this model on my phone it stops after some seconds without result";
         assert_eq!(shown(&[sentence; 6], 6), 6, "a person's report");
     }
