@@ -4,7 +4,7 @@ use super::answers::Answers;
 use super::catalogue::{Voids, causes};
 use super::evidence::{Evidence, Seen, Shown, excerpt, excerpt_at};
 use super::facts::Facts;
-use super::finding::Diagnosis;
+use super::finding::{Diagnosis, Finding};
 use super::near::Nearness;
 use super::options;
 use super::platform::Platform;
@@ -20,10 +20,12 @@ use super::trace::Trace;
 use again::Looks;
 use blocks::{Reading, pieces};
 use implied::Subject;
+use wrapped::Wrapped;
 
 mod again;
 mod blocks;
 mod implied;
+mod wrapped;
 
 /// Longer lines are read in pieces of this many bytes.
 const PIECE: usize = 32 * 1024;
@@ -32,6 +34,8 @@ const OVERLAP: usize = 512;
 /// Lines that explain earlier ones as their echoes and that are read: long logs repeat them with every model.
 const ECHOED: u32 = 256;
 
+/// Confidence that a cause needs in messages of several lines, which may not belong together.
+const WELL_SAID: f64 = 0.6;
 /// Confidence from which a cause counts as an answer.
 const ANSWERED: f64 = 0.45;
 
@@ -54,11 +58,14 @@ pub struct Diagnoser {
     subject: Subject,
     roles: Roles,
     words: Words,
+    wrapped: Wrapped,
     answers: Answers,
     /// Index of the flag that marks the log as QNN's.
     qnn: Option<usize>,
     /// True until enough QNN lines are known.
     counting: bool,
+    /// No line names QNN; only the user who brought the log ties it to QNN.
+    is_tied_by_user: bool,
     /// Start of a line whose end has not arrived yet.
     line: Vec<u8>,
     /// True if the start of the current line has been read as a piece of its own.
@@ -102,10 +109,12 @@ impl Diagnoser {
             prose: Prose::default(),
             subject: Subject::default(),
             words: Words::default(),
+            wrapped: Wrapped::default(),
             roles: Roles::default(),
             answers: Answers::default(),
             qnn: rules.flag("qnn"),
             counting: true,
+            is_tied_by_user: false,
             line: Vec::new(),
             in_line: false,
             lines: 0,
@@ -366,14 +375,8 @@ impl Diagnoser {
         signs.into_iter().find(|(platform, flags)| is(*platform, *flags)).map(|(platform, _)| platform)
     }
 
-    /// Ends the log.
-    pub fn finish(mut self) -> Diagnosis {
-        let mut filter = std::mem::take(&mut self.filter);
-        filter.finish(|text| self.text(text));
-        if self.in_line || !self.line.is_empty() {
-            self.end_line();
-        }
-        self.imply_qnn();
+    /// Counts what only the end of the log decides. True if the text is a document.
+    fn note_end(&mut self) -> bool {
         let (is_document, waiting, aside) = self.prose.at_end();
         if let Some(trace) = &mut self.trace {
             aside.iter().for_each(|(_, evidence)| trace.set_aside(evidence));
@@ -397,13 +400,38 @@ impl Diagnoser {
             self.roles = Roles::default();
         }
         self.note_roles();
+        is_document
+    }
+
+    /// The causes that the lines so far add up to, best first.
+    fn weigh(&mut self) -> Vec<Finding> {
+        if !self.is_tied_by_user {
+            let causes = score(self.rules, &self.flags, &self.signals, &self.ignored);
+            if !causes.is_empty() {
+                return causes;
+            }
+        }
+        self.untied_causes()
+    }
+
+    /// Ends the log.
+    pub fn finish(mut self) -> Diagnosis {
+        let mut filter = std::mem::take(&mut self.filter);
+        filter.finish(|text| self.text(text));
+        if self.in_line || !self.line.is_empty() {
+            self.end_line();
+        }
+        self.imply_qnn();
+        let is_document = self.note_end();
+        let mut causes = self.weigh();
+        if causes.is_empty() && !is_document && self.read_wrapped() {
+            self.note_end();
+            causes = self.weigh();
+            causes.retain(|finding| finding.confidence >= WELL_SAID && !finding.cause.generic && !finding.cause.remark);
+        }
         let succeeded =
             self.rules.flag("run-succeeded").and_then(|flag| self.flags[flag].as_ref()).map(|line| line.line);
         let exit_status = self.facts.status();
-        let mut causes = score(self.rules, &self.flags, &self.signals, &self.ignored);
-        if causes.is_empty() {
-            causes = self.untied_causes();
-        }
         for finding in causes.iter_mut().filter(|finding| finding.id == "option-unknown") {
             finding.remedy = finding.evidence.iter().find_map(|evidence| options::remedy(&evidence.text));
         }

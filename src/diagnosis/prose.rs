@@ -113,6 +113,11 @@ fn is_heading(line: &[u8]) -> bool {
     (2..=6).contains(&marks) && line.get(marks) == Some(&b' ')
 }
 
+/// True for markup, source code and diffs.
+pub fn is_marked(line: &[u8]) -> bool {
+    form(line) == Form::Marked
+}
+
 fn form(line: &[u8]) -> Form {
     let Ok(line) = std::str::from_utf8(line) else { return Form::Message };
     if line.len() > LONGEST {

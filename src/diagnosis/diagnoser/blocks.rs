@@ -117,6 +117,7 @@ impl Diagnoser {
             self.subject.note(number, line);
             self.roles.note(number, line);
             self.words.note(line);
+            self.wrapped.note(number, line);
         }
     }
 

@@ -109,6 +109,7 @@ impl Diagnoser {
         if !self.is_untied() {
             return Vec::new();
         }
+        self.is_tied_by_user = true;
         self.set_flag("qnn", "only its user ties the text to QNN");
         self.note_roles();
         self.see_near();

@@ -1,0 +1,203 @@
+//! Messages that a terminal, a frame or a page has broken into several lines. They are read as one only if a short log has no
+//! cause line by line: whatever lines say by themselves comes first.
+
+use super::Diagnoser;
+use crate::diagnosis::prose::is_marked;
+use crate::diagnosis::statements::{Level, level};
+
+/// Messages that are kept.
+const MOST: usize = 64;
+/// Lines of a message.
+const LINES: usize = 4;
+/// Bytes of a message.
+const BYTES: usize = 600;
+/// Shortest line that a narrow page breaks.
+const BROKEN: usize = 48;
+/// Shortest line after which any word may go on.
+const FULL: usize = 64;
+/// Words that no message ends with.
+const INCOMPLETE: [&str; 31] = [
+    "a", "an", "the", "is", "are", "was", "were", "be", "been", "not", "cannot", "to", "of", "in", "on", "at", "by",
+    "for", "from", "with", "and", "or", "as", "that", "than", "having", "has", "have", "does", "into", "unable",
+];
+/// Words of such a line.
+const BROKEN_WORDS: usize = 6;
+/// Signs at both ends of a line in a frame.
+const FRAME: [char; 4] = ['|', '│', '┃', '║'];
+/// Beginnings of lines that are no continuation.
+const NEW: [&str; 18] = [
+    "[",
+    "{",
+    "}",
+    "File \"",
+    "at ",
+    "#",
+    "Traceback",
+    "...",
+    "- ",
+    "* ",
+    "^",
+    "~",
+    "<",
+    "$ ",
+    "===",
+    "if ",
+    "raise ",
+    "def ",
+];
+
+/// The start of a message, as long as it may go on.
+#[derive(Debug, Clone)]
+struct Open {
+    number: u64,
+    text: String,
+    /// Its last line, without its frame.
+    last: String,
+    indent: usize,
+    is_framed: bool,
+    lines: usize,
+}
+
+/// Messages of several lines.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Wrapped {
+    messages: Vec<(u64, String)>,
+    open: Option<Open>,
+}
+
+impl Wrapped {
+    /// Takes a line.
+    pub fn note(&mut self, number: u64, line: &[u8]) {
+        let Ok(line) = std::str::from_utf8(line) else {
+            self.close();
+            return;
+        };
+        let (text, is_framed) = unframed(line);
+        let indent = line.len() - line.trim_start().len();
+        if let Some(open) = &mut self.open
+            && open.lines < LINES
+            && open.text.len() + text.len() < BYTES
+            && open.goes_on(text, indent, is_framed)
+        {
+            open.text.push(' ');
+            open.text.push_str(text);
+            text.clone_into(&mut open.last);
+            open.lines += 1;
+            return;
+        }
+        self.close();
+        // Commands, rows of tables and source code are whole.
+        let is_whole = text.contains(" --") || text.contains(" | ") || is_marked(text.as_bytes());
+        let is_source = ["File \"", "raise ", "if "].iter().any(|start| text.starts_with(start));
+        let may_begin = !text.is_empty() && text.len() < BYTES && !is_whole && !is_source;
+        if may_begin && self.messages.len() < MOST {
+            self.open =
+                Some(Open { number, text: text.to_owned(), last: text.to_owned(), indent, is_framed, lines: 1 });
+        }
+    }
+
+    fn close(&mut self) {
+        if let Some(open) = self.open.take()
+            && open.lines > 1
+        {
+            self.messages.push((open.number, open.text));
+        }
+    }
+}
+
+impl Open {
+    fn goes_on(&self, text: &str, indent: usize, is_framed: bool) -> bool {
+        let Some(first) = text.chars().next() else { return false };
+        if is_framed || self.is_framed {
+            return is_framed && self.is_framed;
+        }
+        let is_new = NEW.iter().any(|start| text.starts_with(start)) || level(text.as_bytes()) != Level::Unsaid;
+        if is_new || self.last.ends_with(['.', '!', '?', ';', '}', ']', '{', '>']) {
+            return false;
+        }
+        let is_deeper = indent > self.indent && self.lines == 1;
+        if self.last.ends_with(':') {
+            return is_deeper;
+        }
+        let last_word = self.last.rsplit(' ').next().unwrap_or_default().to_ascii_lowercase();
+        let is_open = self.last.ends_with(',') || INCOMPLETE.contains(&last_word.as_str());
+        let is_full = self.last.len() >= BROKEN && self.last.split_whitespace().count() >= BROKEN_WORDS;
+        let may_follow = first.is_alphabetic() || matches!(first, '\'' | '"' | '`' | '(');
+        may_follow && (is_open || is_full && (first.is_lowercase() || is_deeper || self.last.len() >= FULL))
+    }
+}
+
+/// A line without blanks and without its frame, and whether it had one.
+fn unframed(line: &str) -> (&str, bool) {
+    let line = line.trim();
+    match line.strip_prefix(FRAME).and_then(|rest| rest.strip_suffix(FRAME)) {
+        Some(text) => (text.trim(), true),
+        None => (line, false),
+    }
+}
+
+impl Diagnoser {
+    /// Reads the messages of several lines; true if there are any.
+    pub(super) fn read_wrapped(&mut self) -> bool {
+        self.wrapped.close();
+        let messages = std::mem::take(&mut self.wrapped.messages);
+        for (number, text) in &messages {
+            self.read(*number, text.as_bytes());
+        }
+        !messages.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn messages(log: &str) -> Vec<String> {
+        let mut wrapped = Wrapped::default();
+        (1..).zip(log.lines()).for_each(|(number, line)| wrapped.note(number, line.as_bytes()));
+        wrapped.close();
+        wrapped.messages.into_iter().map(|(_, text)| text).collect()
+    }
+
+    #[test]
+    fn a_message_in_several_lines_is_one() {
+        for (log, message) in [
+            (
+                "The following operators are not\nsupported in frontend TFLite: 'X'\n",
+                "The following operators are not supported in frontend TFLite: 'X'",
+            ),
+            ("│ Your API token is    │\n│ missing.             │\n", "Your API token is missing."),
+            (
+                "dlopen failed: library \"a.so\" not found:\n  needed by b.so\n",
+                "dlopen failed: library \"a.so\" not found: needed by b.so",
+            ),
+        ] {
+            assert_eq!(messages(log), [message], "{log}");
+        }
+    }
+
+    #[test]
+    fn messages_of_their_own_stay_apart() {
+        for log in [
+            "Failed to load the skel.\nretrying\n",
+            "loading\n[ERROR] no device\n",
+            "  File \"a.py\", line 3, in run\n    main()\n",
+            "Starting stage: X\nCompleted stage: X\n",
+        ] {
+            assert_eq!(messages(log), [""; 0], "{log}");
+        }
+    }
+
+    #[test]
+    fn what_single_lines_say_comes_first() {
+        let first = |log: &str| {
+            let mut diagnoser = Diagnoser::new();
+            diagnoser.feed(log.as_bytes());
+            diagnoser.finish().causes.first().map(|cause| (cause.id, cause.evidence[0].line))
+        };
+        let wrapped = "qnn: loading\nError: the file of the model cannot be\nfound: model.dlc\n";
+        assert_eq!(first(wrapped), Some(("model-missing", 2)));
+        let both = format!("{wrapped}QnnDsp <E> Stub lib id mismatch: expected (v2.28.0), detected (v2.30.0)\n");
+        assert_eq!(first(&both).map(|(id, _)| id), Some("stub-skel-build-id-mismatch"));
+    }
+}
