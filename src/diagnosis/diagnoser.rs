@@ -66,6 +66,8 @@ pub struct Diagnoser {
     counting: bool,
     /// No line names QNN; only the user who brought the log ties it to QNN.
     is_tied_by_user: bool,
+    /// Lines that state a failure are kept for the case that no cause is known.
+    quotes_failures: bool,
     /// Start of a line whose end has not arrived yet.
     line: Vec<u8>,
     /// True if the start of the current line has been read as a piece of its own.
@@ -115,6 +117,7 @@ impl Diagnoser {
             qnn: rules.flag("qnn"),
             counting: true,
             is_tied_by_user: false,
+            quotes_failures: true,
             line: Vec::new(),
             in_line: false,
             lines: 0,
@@ -313,6 +316,7 @@ impl Diagnoser {
                     self.progress.went_well(step, Evidence { line: number, text: excerpt(line) });
                     self.done[index] = true;
                 }
+                LineMeaning::Failure if !self.quotes_failures => changes = false,
                 LineMeaning::Failure => {
                     changes =
                         !harmless && self.progress.failed(Evidence { line: number, text: excerpt_at(line, at) }, line);

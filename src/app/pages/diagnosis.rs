@@ -2,6 +2,7 @@
 
 use super::{Content, Entry, FIX, Item, JumpTarget, Sign};
 use crate::app::theme::Meaning;
+use crate::diagnosis::similar::Similar;
 use crate::diagnosis::{Answer, Check, CheckPlace, Diagnosis, Finding, Platform, confidence_text, explain};
 use crate::event::{CheckOutcome, Failure, clean_text};
 use crate::store::Run;
@@ -15,7 +16,8 @@ pub fn content(run: Option<&Run>, diagnosis: Option<&Diagnosis>) -> Content {
     let platform = diagnosis.and_then(|diagnosis| diagnosis.platform);
     let causes = diagnosis.iter().flat_map(|diagnosis| &diagnosis.causes);
     let mut entries: Vec<Entry> = causes.map(|finding| entry(finding, platform)).collect();
-    entries.push(own_words(failure, entries.is_empty()));
+    let similar = diagnosis.map_or(&[][..], |diagnosis| &diagnosis.similar);
+    entries.push(own_words(failure, entries.is_empty(), similar));
     Content { head: head(failure), entries, empty: String::new(), log: true }
 }
 
@@ -111,8 +113,8 @@ fn check_result(finding: &Finding, check: &Check) -> (String, Meaning) {
     (format!("{says}: {}", clean_text(&result.detail)), meaning)
 }
 
-/// The failure's own message, without a diagnosis.
-fn own_words(failure: &Failure, alone: bool) -> Entry {
+/// The failure's own message, and what the log reads like if no cause is well founded.
+fn own_words(failure: &Failure, alone: bool, similar: &[Similar]) -> Entry {
     let mut items = vec![
         Item::new("what", what_failed(failure)).meaning(Meaning::Title),
         Item::new("said", clean_text(&failure.message)),
@@ -127,6 +129,11 @@ fn own_words(failure: &Failure, alone: bool) -> Entry {
         }
         let meanings = explanation.meanings.iter().filter(|meaning| meaning.stages.contains(&failure.stage));
         items.extend(meanings.map(|meaning| Item::new("", meaning.row.meaning).meaning(Meaning::Muted)));
+    }
+    for (index, Similar { cause, words, source }) in similar.iter().enumerate() {
+        let label = if index == 0 { "reads like" } else { "" };
+        items.push(Item::new(label, format!("{} ({}; words in common: {})", cause.title, cause.id, words.join(", "))));
+        items.extend(source.map(|source| Item::new("", clean_text(source)).meaning(Meaning::Muted)));
     }
     if alone {
         let text = "no known failure mode matches. The log has the backend's own messages; `--log-level info` (or verbose) makes \

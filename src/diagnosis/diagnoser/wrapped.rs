@@ -54,7 +54,8 @@ struct Open {
     /// Its last line, without its frame.
     last: String,
     indent: usize,
-    is_framed: bool,
+    /// Characters of a framed line.
+    frame: Option<usize>,
     lines: usize,
 }
 
@@ -72,12 +73,12 @@ impl Wrapped {
             self.close();
             return;
         };
-        let (text, is_framed) = unframed(line);
+        let (text, frame) = unframed(line);
         let indent = line.len() - line.trim_start().len();
         if let Some(open) = &mut self.open
             && open.lines < LINES
             && open.text.len() + text.len() < BYTES
-            && open.goes_on(text, indent, is_framed)
+            && open.goes_on(text, indent, frame)
         {
             open.text.push(' ');
             open.text.push_str(text);
@@ -91,8 +92,7 @@ impl Wrapped {
         let is_source = ["File \"", "raise ", "if "].iter().any(|start| text.starts_with(start));
         let may_begin = !text.is_empty() && text.len() < BYTES && !is_whole && !is_source;
         if may_begin && self.messages.len() < MOST {
-            self.open =
-                Some(Open { number, text: text.to_owned(), last: text.to_owned(), indent, is_framed, lines: 1 });
+            self.open = Some(Open { number, text: text.to_owned(), last: text.to_owned(), indent, frame, lines: 1 });
         }
     }
 
@@ -106,10 +106,11 @@ impl Wrapped {
 }
 
 impl Open {
-    fn goes_on(&self, text: &str, indent: usize, is_framed: bool) -> bool {
+    fn goes_on(&self, text: &str, indent: usize, frame: Option<usize>) -> bool {
         let Some(first) = text.chars().next() else { return false };
-        if is_framed || self.is_framed {
-            return is_framed && self.is_framed;
+        // All lines of a frame are as wide as each other, those of a list between bars are not.
+        if frame.is_some() || self.frame.is_some() {
+            return frame == self.frame;
         }
         let is_new = NEW.iter().any(|start| text.starts_with(start)) || level(text.as_bytes()) != Level::Unsaid;
         if is_new || self.last.ends_with(['.', '!', '?', ';', '}', ']', '{', '>']) {
@@ -122,17 +123,22 @@ impl Open {
         let last_word = self.last.rsplit(' ').next().unwrap_or_default().to_ascii_lowercase();
         let is_open = self.last.ends_with(',') || INCOMPLETE.contains(&last_word.as_str());
         let is_full = self.last.len() >= BROKEN && self.last.split_whitespace().count() >= BROKEN_WORDS;
+        // A program's name, a tag or a time begins a message of its own.
+        let first_word = text.split_whitespace().next().unwrap_or_default();
+        if first_word.ends_with([':', ']']) || first_word.contains(|c: char| c.is_ascii_digit() || c == '=') {
+            return false;
+        }
         let may_follow = first.is_alphabetic() || matches!(first, '\'' | '"' | '`' | '(');
         may_follow && (is_open || is_full && (first.is_lowercase() || is_deeper || self.last.len() >= FULL))
     }
 }
 
-/// A line without blanks and without its frame, and whether it had one.
-fn unframed(line: &str) -> (&str, bool) {
+/// A line without blanks and without its frame, and how wide that is if it has one.
+fn unframed(line: &str) -> (&str, Option<usize>) {
     let line = line.trim();
     match line.strip_prefix(FRAME).and_then(|rest| rest.strip_suffix(FRAME)) {
-        Some(text) => (text.trim(), true),
-        None => (line, false),
+        Some(text) => (text.trim(), Some(line.chars().count())),
+        None => (line, None),
     }
 }
 
@@ -141,6 +147,8 @@ impl Diagnoser {
     pub(super) fn read_wrapped(&mut self) -> bool {
         self.wrapped.close();
         let messages = std::mem::take(&mut self.wrapped.messages);
+        // What single lines state as a failure is quoted as it stands.
+        self.quotes_failures = false;
         for (number, text) in &messages {
             self.read(*number, text.as_bytes());
         }
@@ -183,6 +191,7 @@ mod tests {
             "loading\n[ERROR] no device\n",
             "  File \"a.py\", line 3, in run\n    main()\n",
             "Starting stage: X\nCompleted stage: X\n",
+            "E0000 00:00:17.1 3 x_log.cc:51] the first message of this program that is not\nE0000 00:00:17.2 3 x_log.cc:51] found\n",
         ] {
             assert_eq!(messages(log), [""; 0], "{log}");
         }
@@ -195,7 +204,7 @@ mod tests {
             diagnoser.feed(log.as_bytes());
             diagnoser.finish().causes.first().map(|cause| (cause.id, cause.evidence[0].line))
         };
-        let wrapped = "qnn: loading\nError: the file of the model cannot be\nfound: model.dlc\n";
+        let wrapped = "qnn: loading\nError: cannot find the\nmodel file model.dlc\n";
         assert_eq!(first(wrapped), Some(("model-missing", 2)));
         let both = format!("{wrapped}QnnDsp <E> Stub lib id mismatch: expected (v2.28.0), detected (v2.30.0)\n");
         assert_eq!(first(&both).map(|(id, _)| id), Some("stub-skel-build-id-mismatch"));
