@@ -66,8 +66,6 @@ pub struct Diagnoser {
     counting: bool,
     /// No line names QNN; only the user who brought the log ties it to QNN.
     is_tied_by_user: bool,
-    /// Lines that state a failure are kept for the case that no cause is known.
-    quotes_failures: bool,
     /// Start of a line whose end has not arrived yet.
     line: Vec<u8>,
     /// True if the start of the current line has been read as a piece of its own.
@@ -117,7 +115,6 @@ impl Diagnoser {
             qnn: rules.flag("qnn"),
             counting: true,
             is_tied_by_user: false,
-            quotes_failures: true,
             line: Vec::new(),
             in_line: false,
             lines: 0,
@@ -316,7 +313,7 @@ impl Diagnoser {
                     self.progress.went_well(step, Evidence { line: number, text: excerpt(line) });
                     self.done[index] = true;
                 }
-                LineMeaning::Failure if !self.quotes_failures => changes = false,
+                LineMeaning::Failure if self.wrapped.is_read => changes = false,
                 LineMeaning::Failure => {
                     changes =
                         !harmless && self.progress.failed(Evidence { line: number, text: excerpt_at(line, at) }, line);
@@ -383,7 +380,9 @@ impl Diagnoser {
     fn note_end(&mut self) -> bool {
         let (is_document, waiting, aside) = self.prose.at_end();
         if let Some(trace) = &mut self.trace {
-            aside.iter().for_each(|(_, evidence)| trace.set_aside(evidence));
+            for (_, evidence) in &aside {
+                trace.set_aside(evidence);
+            }
         }
         for ((cause, signal), evidence) in waiting {
             let near = causes()[cause].signal[signal].near;

@@ -63,6 +63,8 @@ struct Open {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Wrapped {
     messages: Vec<(u64, String)>,
+    /// They are being read. What states a failure is quoted from single lines only.
+    pub is_read: bool,
     open: Option<Open>,
 }
 
@@ -147,8 +149,7 @@ impl Diagnoser {
     pub(super) fn read_wrapped(&mut self) -> bool {
         self.wrapped.close();
         let messages = std::mem::take(&mut self.wrapped.messages);
-        // What single lines state as a failure is quoted as it stands.
-        self.quotes_failures = false;
+        self.wrapped.is_read = true;
         for (number, text) in &messages {
             self.read(*number, text.as_bytes());
         }
