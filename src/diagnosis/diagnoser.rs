@@ -16,6 +16,7 @@ use super::rules::{LineMeaning, Rules, Scratch, rules};
 use super::score::score;
 use super::similar::{Words, closest};
 use super::stream::Filter;
+use super::test_runs::TestRun;
 use super::trace::Trace;
 use again::Looks;
 use blocks::{Reading, pieces};
@@ -36,6 +37,8 @@ const ECHOED: u32 = 256;
 
 /// Confidence that a cause needs in messages of several lines, which may not belong together.
 const WELL_SAID: f64 = 0.6;
+/// Lines of a text that may be all that is left of a failure, although nothing in it says so.
+const FRAGMENT_LINES: u64 = 16;
 /// Confidence from which a cause counts as an answer.
 const ANSWERED: f64 = 0.45;
 
@@ -59,6 +62,7 @@ pub struct Diagnoser {
     roles: Roles,
     words: Words,
     wrapped: Wrapped,
+    tests: TestRun,
     answers: Answers,
     /// Index of the flag that marks the log as QNN's.
     qnn: Option<usize>,
@@ -110,6 +114,7 @@ impl Diagnoser {
             subject: Subject::default(),
             words: Words::default(),
             wrapped: Wrapped::default(),
+            tests: TestRun::default(),
             roles: Roles::default(),
             answers: Answers::default(),
             qnn: rules.flag("qnn"),
@@ -426,6 +431,10 @@ impl Diagnoser {
         }
         self.imply_qnn();
         let is_document = self.note_end();
+        let has_passed = self.facts.is_passed_test_run() || self.prose.is_open() && self.tests.has_passed();
+        if has_passed && let Some(flag) = self.rules.flag("retry-succeeded") {
+            self.flags[flag] = Some(self.last.clone());
+        }
         let mut causes = self.weigh();
         if causes.is_empty() && !is_document && self.read_wrapped() {
             self.note_end();
@@ -441,17 +450,20 @@ impl Diagnoser {
         let platform = self.platform();
         let (collect, has_result) = (self.progress.collect(), self.progress.has_result());
         let is_answered = causes.iter().any(|finding| finding.confidence >= ANSWERED && !finding.cause().generic);
-        let unexplained =
-            if is_answered { None } else { self.progress.at_end(!causes.is_empty(), succeeded, exit_status) };
+        let unexplained = if is_answered || has_passed {
+            None
+        } else {
+            self.progress.at_end(!causes.is_empty(), succeeded, exit_status)
+        };
         let is_open =
             causes.is_empty() && unexplained.is_none() && !has_result && succeeded.is_none() && exit_status != Some(0);
-        let collect = if is_open && self.lines > 0 { collect } else { Vec::new() };
-        let asks = (unexplained.is_some() || !collect.is_empty()) && !is_document;
+        let collect = if is_open && !has_passed && self.lines > 0 { collect } else { Vec::new() };
+        let asks = unexplained.is_some() || !collect.is_empty() && self.lines <= FRAGMENT_LINES;
         let mut diagnosis = Diagnosis {
             causes,
             fault: None,
             unexplained,
-            similar: if asks { closest(&self.words.terms()) } else { Vec::new() },
+            similar: if asks && !is_document { closest(&self.words.terms()) } else { Vec::new() },
             collect,
             trace: self.trace,
             platform,

@@ -30,6 +30,7 @@ mod score;
 pub mod similar;
 mod statements;
 mod stream;
+mod test_runs;
 mod text;
 mod trace;
 mod user;

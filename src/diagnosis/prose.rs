@@ -61,11 +61,16 @@ impl Prose {
             return;
         }
         self.is_log |= number > LINES || line.starts_with(b"[BEGIN]");
-        self.lines += 1;
         self.headings += u32::from(is_heading(line));
         if line.starts_with(b"```") {
             self.fences.push(number);
+            return;
         }
+        // What a page quotes does not make it one.
+        if self.fences.len() % 2 == 1 {
+            return;
+        }
+        self.lines += 1;
         match form(line) {
             Form::Message => {}
             Form::Sentence => self.sentences += 1,
@@ -100,9 +105,12 @@ impl Prose {
         let is_page = !self.is_log && self.headings > 0 && self.fences.len() >= 2;
         let before = |line: u64| self.fences.iter().filter(|fence| **fence < line).count();
         let is_quoted = |line: u64| before(line) % 2 == 1 && !self.fences.contains(&line);
-        let (aside, counted) = std::mem::take(&mut self.waiting)
-            .into_iter()
-            .partition(|(_, evidence)| is_document || is_page && !is_quoted(evidence.line));
+        let is_aside = |evidence: &Evidence| {
+            let marked = is_marked(evidence.text.as_bytes());
+            let quoted = is_quoted(evidence.line);
+            (is_document && (marked || !quoted)) || (is_page && marked && !quoted)
+        };
+        let (aside, counted) = std::mem::take(&mut self.waiting).into_iter().partition(|(_, line)| is_aside(line));
         (is_document, counted, aside)
     }
 }

@@ -31,6 +31,8 @@ const RELATIVE_FLOOR: f64 = 0.25;
 const CEILING: f64 = 0.97;
 /// Flags that take back what came before them or, for documentation, what comes after.
 const TAKEN_BACK: [&str; 3] = ["probe-succeeded", "retry-succeeded", "documentation"];
+/// Flag of an attempt that makes good what the lines of earlier attempts say.
+const ATTEMPT: &str = "attempt-succeeded";
 /// Most causes that are listed.
 const MOST: usize = 6;
 
@@ -108,7 +110,12 @@ fn weigh<'f>(
     };
     // A program that tries several options and finds one has not failed with the earlier ones. Nor has one
     // that retries and succeeds.
-    let taken_back = |line: &Evidence| TAKEN_BACK.iter().any(|flag| voids(&(*flag).to_owned(), Some(line)));
+    let good_attempt = rules.flag(ATTEMPT).and_then(|_| flag(&ATTEMPT.to_owned()));
+    let taken_back = |line: &Evidence| {
+        let is_attempt = line.text.to_ascii_lowercase().contains("attempt");
+        TAKEN_BACK.iter().any(|flag| voids(&(*flag).to_owned(), Some(line)))
+            || is_attempt && good_attempt.is_some_and(|good| good.line > line.line)
+    };
     let mut doubt = 1.0;
     let mut evidence: Vec<Evidence> = Vec::new();
     let mut signs = Vec::new();

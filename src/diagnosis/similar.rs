@@ -17,8 +17,8 @@ const LAST: usize = 8;
 const QUIET: usize = 5;
 /// Bytes of a line that are read.
 const LINE_BYTES: usize = 400;
-/// Longest number that may be a code; longer ones are addresses, sizes or times.
-const LONGEST_NUMBER: usize = 5;
+/// Digits of a number that may be a code.
+const CODE_DIGITS: std::ops::RangeInclusive<usize> = 3..=5;
 /// Fewest words that a log and a kind of failure share.
 const FEWEST: usize = 3;
 /// The same, counting pairs with their words as one.
@@ -133,21 +133,30 @@ fn add_terms(line: &str, terms: &mut BTreeSet<String>) {
     let mut before: Option<&str> = None;
     for part in line.split_whitespace() {
         for word in last_of_path(part).split(|c: char| !c.is_ascii_alphanumeric() && c != '_') {
-            let is_number = word.bytes().all(|byte| byte.is_ascii_digit());
-            let too_long = is_number && word.len() > LONGEST_NUMBER;
-            if word.len() < 2 && !is_number || word.is_empty() || too_long || EVERYWHERE.contains(&word) {
+            if word.len() < 2 || EVERYWHERE.contains(&word) || !may_tell(word) {
                 continue;
             }
             terms.insert(word.to_owned());
             if word.contains('_') {
                 terms.extend(word.split('_').filter(|piece| piece.len() > 2).map(str::to_owned));
             }
-            if let Some(before) = before {
+            if let Some(before) = before
+                && [before, word].iter().any(|part| part.starts_with(|c: char| c.is_ascii_alphabetic()))
+            {
                 terms.insert(format!("{before} {word}"));
             }
             before = Some(word);
         }
     }
+}
+
+/// Whether a word or number may tell one kind of failure from another: sizes, times, dates and addresses do not.
+fn may_tell(word: &str) -> bool {
+    let digits = word.bytes().filter(u8::is_ascii_digit).count();
+    let is_year = word.len() == 4 && (word.starts_with("19") || word.starts_with("20"));
+    let is_code = CODE_DIGITS.contains(&digits) && digits == word.len() && !is_year;
+    let is_hex = word.starts_with("0x");
+    digits == 0 || is_code || is_hex || digits * 2 <= word.len() && !word.starts_with(|c: char| c.is_ascii_digit())
 }
 
 /// The last part of something with two or more separators of folders, whose other parts are a machine's own.

@@ -118,6 +118,7 @@ impl Diagnoser {
             self.roles.note(number, line);
             self.words.note(line);
             self.wrapped.note(number, line);
+            self.tests.note(line);
         }
     }
 

@@ -28,7 +28,13 @@ const ANYBODYS: [&str; 8] = [
 ];
 /// Causes that need a word of a model's file or of its conversion: other programs have options, configurations and
 /// shapes, too.
-const MANYS: [&str; 7] = [
+const MANYS: [&str; 13] = [
+    "cpu-fallback",
+    "option-missing",
+    "option-unsupported",
+    "output-folder-unusable",
+    "download-failed",
+    "api-misuse",
     "option-unknown",
     "config-invalid",
     "model-missing",
