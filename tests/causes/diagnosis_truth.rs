@@ -72,7 +72,7 @@ fn the_figures_of_the_documentation_are_those_of_the_kept_logs() {
         ("newer threads and plain mistakes (`fresh-logs.jsonl`)", fresh()),
         ("newest threads, files and mistakes (`newest-logs.jsonl`)", newest()),
         ("two sets that were held back (`held-logs.jsonl`)", held()),
-        ("twenty-seven later sets (`later-logs.jsonl`)", later()),
+        ("thirty later sets (`later-logs.jsonl`)", later()),
         ("real runs (`run-logs/`)", runs()),
         ("real device libraries (`dsp-logs/`)", dsp()),
         ("real converters (`converter-logs/`)", converters()),
