@@ -13,6 +13,8 @@ const KNOWN: &str = include_str!("similar/known.tsv");
 /// Lines with a word of failure that are kept from the start of a log, and from its end.
 const FIRST: usize = 12;
 const LAST: usize = 8;
+/// Lines of a text that counts as a whole.
+const FEW: usize = 4;
 /// Lines kept from the end if none has such a word.
 const QUIET: usize = 5;
 /// Bytes of a line that are read.
@@ -27,6 +29,8 @@ const FEWEST_SHOWN: usize = 2;
 const MOST: usize = 3;
 /// Words that are shown per kind.
 const MOST_WORDS: usize = 6;
+/// Least score: of the kept logs' kinds with less, one in ten is right, of those with more, two in five.
+const LEAST_SCORE: f64 = 3.0;
 /// Part of the best kind's score that a further one needs.
 const BESIDE: f64 = 0.25;
 
@@ -79,9 +83,12 @@ const HOT: [&str; 44] = [
 ];
 
 /// Words that every sentence has.
-const EVERYWHERE: [&str; 22] = [
+const EVERYWHERE: [&str; 68] = [
     "the", "an", "of", "to", "in", "is", "at", "on", "for", "and", "or", "by", "with", "line", "file", "from", "this",
-    "that", "be", "as", "it", "self",
+    "that", "be", "as", "it", "self", "up", "after", "before", "was", "were", "are", "am", "has", "have", "had",
+    "been", "will", "would", "can", "its", "than", "then", "when", "if", "but", "all", "any", "some", "so", "do",
+    "did", "does", "you", "your", "we", "our", "my", "he", "they", "there", "here", "what", "which", "who", "how",
+    "why", "one", "now", "just", "only", "also",
 ];
 
 static HOT_WORDS: LazyLock<Option<AhoCorasick>> =
@@ -93,6 +100,9 @@ pub struct Words {
     first: Vec<Vec<u8>>,
     last: VecDeque<Vec<u8>>,
     quiet: VecDeque<Vec<u8>>,
+    /// All lines so far, while they are few.
+    few: Vec<Vec<u8>>,
+    lines: usize,
 }
 
 impl Words {
@@ -101,6 +111,10 @@ impl Words {
         let line = &line[..line.len().min(LINE_BYTES)];
         if line.trim_ascii().is_empty() {
             return;
+        }
+        self.lines += 1;
+        if self.few.len() < FEW {
+            self.few.push(line.to_vec());
         }
         let is_hot = HOT_WORDS.as_ref().is_some_and(|words| words.is_match(line));
         if is_hot && self.first.len() < FIRST {
@@ -117,7 +131,9 @@ impl Words {
     /// The words of these lines, and pairs of neighbours (`fp16 support`).
     pub fn terms(&self) -> BTreeSet<String> {
         let mut terms = BTreeSet::new();
-        let lines: Vec<&Vec<u8>> = if self.first.is_empty() {
+        let lines: Vec<&Vec<u8>> = if self.lines <= FEW {
+            self.few.iter().collect()
+        } else if self.first.is_empty() {
             self.quiet.iter().collect()
         } else {
             self.first.iter().chain(&self.last).collect()
@@ -175,6 +191,8 @@ pub struct Similar {
     pub cause: &'static Cause,
     /// The words in common that say most.
     pub words: Vec<&'static str>,
+    /// How much the words in common say.
+    pub score: f64,
     /// Address of the known log of this kind that shares most.
     pub source: Option<&'static str>,
 }
@@ -255,7 +273,7 @@ impl Index {
             kinds.into_iter().filter(|(_, kind)| kind.words.len() >= FEWEST).collect();
         kinds.sort_by(|a, b| b.1.score.total_cmp(&a.1.score).then(a.0.cmp(b.0)));
         let best = kinds.first().map_or(0.0, |(_, shared)| shared.score);
-        let close = kinds.into_iter().filter(|(_, shared)| shared.score >= best * BESIDE);
+        let close = kinds.into_iter().filter(|(_, shared)| shared.score >= LEAST_SCORE.max(best * BESIDE));
         let known = close.filter_map(|(id, shared)| Some((cause(id).filter(|cause| !cause.generic)?, shared)));
         let similar = known.map(|(cause, shared)| self.similar(cause, shared, &nearness));
         similar.filter(|similar| similar.words.len() >= FEWEST_SHOWN).take(MOST).collect()
@@ -264,7 +282,7 @@ impl Index {
     fn similar(&self, cause: &'static Cause, mut shared: Shared, near: &HashMap<usize, f64>) -> Similar {
         shared.words.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
         let mut words: Vec<&'static str> = Vec::new();
-        for (_, word) in shared.words {
+        for (_, word) in std::mem::take(&mut shared.words) {
             // A pair says what its words say.
             if words.len() < MOST_WORDS && !words.iter().any(|other| other.split(' ').any(|part| part == word)) {
                 words.push(word);
@@ -273,7 +291,7 @@ impl Index {
         let is_told = |row: &Row| row.cause == cause.id && !row.source.is_empty();
         let told = near.iter().filter(|(row, _)| is_told(&self.rows[**row]));
         let best = told.max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0)));
-        Similar { cause, words, source: best.map(|(row, _)| self.rows[*row].source) }
+        Similar { cause, words, score: shared.score, source: best.map(|(row, _)| self.rows[*row].source) }
     }
 }
 
@@ -315,8 +333,10 @@ mod tests {
 
     #[test]
     fn lines_without_a_word_of_failure_count_only_if_there_are_no_others() {
-        assert!(terms(b"loading model\nready\n").contains("loading"));
-        assert!(!terms(b"loading model\nerror: x\n").contains("loading"));
+        let quiet = "loading model\nready\n".repeat(3);
+        assert!(terms(quiet.as_bytes()).contains("loading"));
+        assert!(!terms(format!("{quiet}error: x\n").as_bytes()).contains("loading"));
+        assert!(terms(b"loading model\nerror: x\n").contains("loading"), "all that there is");
     }
 
     #[test]

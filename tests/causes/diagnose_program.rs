@@ -52,6 +52,35 @@ fn a_failure_without_a_known_cause_still_gets_an_answer() {
 }
 
 #[test]
+fn a_failure_that_no_rule_knows_says_what_it_reads_like() {
+    let dir = tempfile::tempdir().unwrap();
+    // Said in no kept log, about what many of them are about.
+    let log = log_of(
+        dir.path(),
+        "E acme_npu: qnn wrapper gave up after error 9\nE acme_npu: adsp_library_path and ld_library_path were of no use, libQnnHtpV73Skel stayed shut\n",
+    );
+    let ask = |flags: &str| {
+        let asked = Qnnscope::without_runtime().arg("diagnose").arg(&log);
+        if flags.is_empty() { asked.finish().expect(0) } else { asked.flags(flags).finish().expect(0) }
+    };
+    let document = ask("--json").json();
+    fits(&document);
+    assert_eq!(document["causes"], json!([]), "{document:#}");
+    let similar = document["similar"].as_array().unwrap();
+    assert!((1..=3).contains(&similar.len()), "{document:#}");
+    assert!(similar.iter().any(|kind| kind["cause"] == "skel-not-found"), "{document:#}");
+    let words = similar[0]["words"].as_array().unwrap();
+    assert!(words.len() >= 2 && words.iter().any(|word| word == "adsp_library_path"), "{document:#}");
+    let text = ask("").text();
+    assert!(text.contains("reads like: ") && text.contains("words in common: "), "{text}");
+    // A log with a cause needs no such pointer, and a healthy one gets none.
+    for file in ["tests/data/run-logs/op-3110-rank6-htp-error.log", "tests/data/run-logs/good-htp-2op-info.log"] {
+        let known = Qnnscope::without_runtime().arg("diagnose").arg(repo(file)).flags("--json").finish();
+        assert_eq!(known.expect(0).json()["similar"], json!([]), "{file}");
+    }
+}
+
+#[test]
 fn the_nearest_case_is_named_where_no_rule_fits() {
     let dir = tempfile::tempdir().unwrap();
     // States what a public thread stated, but in other words and without any message that a rule knows.

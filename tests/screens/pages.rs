@@ -156,6 +156,38 @@ fn an_unknown_failure_shows_what_was_said() {
 }
 
 #[test]
+fn a_failure_that_no_rule_knows_shows_what_it_reads_like() {
+    let mut session = Session::new();
+    session.load(0, Backend::Htp, 60);
+    session.emit(Some(0), Event::StageStarted { stage: Stage::DeviceCreate });
+    session.log(
+        0,
+        LogLevel::Error,
+        "adsp_library_path and ld_library_path were of no use, libQnnHtpV73Skel stayed shut",
+    );
+    session.emit(
+        Some(0),
+        Event::Failed(Box::new(Failure {
+            stage: Stage::DeviceCreate,
+            call: "the start".to_owned(),
+            code: None,
+            symbol: None,
+            message: "the wrapper gave up".to_owned(),
+            hint: None,
+            missing: false,
+            bad_input: false,
+            log_tail: Vec::new(),
+            refusal: None,
+        })),
+    );
+    session.emit(Some(0), Event::RunFinished { status: RunStatus::Failed });
+    let mut view = live_view();
+    let screen = text(&render(&session, &mut view, 120, 40));
+    assert!(screen.contains("it reads like: ") && screen.contains("ld_library_path, adsp_library_path"), "{screen}");
+    screen!(diagnosis_reads_like_80x24, session, live_view(), 80 x 24);
+}
+
+#[test]
 fn the_evidence_is_marked_and_in_sight() {
     let session = known_failure();
     let mut view = live_view();

@@ -116,9 +116,12 @@ impl Diagnoser {
             self.prose.note(number, line);
             self.subject.note(number, line);
             self.roles.note(number, line);
-            self.words.note(line);
-            self.wrapped.note(number, line);
-            self.tests.note(line);
+            // Line 0 is a sentence of ours.
+            if number > 0 {
+                self.words.note(line);
+                self.wrapped.note(number, line);
+                self.tests.note(line);
+            }
         }
     }
 
