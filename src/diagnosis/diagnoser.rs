@@ -23,6 +23,8 @@ use blocks::{Reading, pieces};
 use implied::Subject;
 use wrapped::Wrapped;
 
+use std::collections::BTreeSet;
+
 mod again;
 mod blocks;
 mod implied;
@@ -272,13 +274,18 @@ impl Diagnoser {
         self.rules.apply(line, &self.done, states, &mut scratch, |rule, index, at| hits.push((rule.target, index, at)));
         self.scratch = scratch;
         let harmless = hits.iter().any(|(target, ..)| *target == LineMeaning::Harmless);
-        if let Some(trace) = &mut self.trace {
+        if let (Some(trace), false) = (&mut self.trace, self.wrapped.is_read) {
             trace.note(number, line, harmless);
         }
         let mut reading = if self.counting || self.trace.is_some() { Reading::Telling } else { Reading::Idle };
         let mut takes_back = false;
         for (target, index, at) in hits {
             if self.done[index] {
+                continue;
+            }
+            // Single lines have been counted, and their failures are quoted as they stand.
+            let counts = matches!(target, LineMeaning::Flag(_) | LineMeaning::Signal { .. });
+            if self.wrapped.is_read && !counts {
                 continue;
             }
             let mut changes = true;
@@ -290,7 +297,8 @@ impl Diagnoser {
                     let voids = self.rules.voids[flag];
                     let has_echoes = voids == Voids::Echoes && self.echoed < ECHOED;
                     let again = voids == Voids::Earlier || has_echoes;
-                    if again || self.flags[flag].is_none() {
+                    let is_later = self.flags[flag].as_ref().is_none_or(|known| number >= known.line);
+                    if self.flags[flag].is_none() || again && is_later {
                         self.flags[flag] = Some(Evidence { line: number, text: excerpt_at(line, at) });
                     }
                     // The lines that show where QNN is are counted as well.
@@ -318,7 +326,6 @@ impl Diagnoser {
                     self.progress.went_well(step, Evidence { line: number, text: excerpt(line) });
                     self.done[index] = true;
                 }
-                LineMeaning::Failure if self.wrapped.is_read => changes = false,
                 LineMeaning::Failure => {
                     changes =
                         !harmless && self.progress.failed(Evidence { line: number, text: excerpt_at(line, at) }, line);
@@ -346,6 +353,26 @@ impl Diagnoser {
             self.repeats.learn(key);
         }
         reading
+    }
+
+    /// The words by which this log, which ends here, is compared with known ones.
+    pub fn terms(mut self) -> BTreeSet<String> {
+        self.end();
+        self.telling_words().terms()
+    }
+
+    /// The lines that may state a failure: all such lines of a short log, the failing ones that are kept of a long one.
+    fn telling_words(&mut self) -> Words {
+        if self.prose.is_open() { std::mem::take(&mut self.words) } else { Words::of(self.progress.failing_lines()) }
+    }
+
+    /// Reads what is left of the last line.
+    fn end(&mut self) {
+        let mut filter = std::mem::take(&mut self.filter);
+        filter.finish(|text| self.text(text));
+        if self.in_line || !self.line.is_empty() {
+            self.end_line();
+        }
     }
 
     /// True if the log shows the flag of this name.
@@ -424,19 +451,16 @@ impl Diagnoser {
 
     /// Ends the log.
     pub fn finish(mut self) -> Diagnosis {
-        let mut filter = std::mem::take(&mut self.filter);
-        filter.finish(|text| self.text(text));
-        if self.in_line || !self.line.is_empty() {
-            self.end_line();
-        }
+        self.end();
         self.imply_qnn();
         let is_document = self.note_end();
-        let has_passed = self.facts.is_passed_test_run() || self.prose.is_open() && self.tests.has_passed();
+        let has_passed = self.facts.status().is_none_or(|status| status == 0)
+            && (self.facts.is_passed_test_run() || self.prose.is_open() && self.tests.has_passed());
         if has_passed && let Some(flag) = self.rules.flag("retry-succeeded") {
             self.flags[flag] = Some(self.last.clone());
         }
         let mut causes = self.weigh();
-        if causes.is_empty() && !is_document && self.read_wrapped() {
+        if causes.is_empty() && !is_document && self.prose.is_open() && self.read_wrapped() {
             self.note_end();
             causes = self.weigh();
             causes.retain(|finding| finding.confidence >= WELL_SAID && !finding.cause.generic && !finding.cause.remark);
@@ -450,6 +474,7 @@ impl Diagnoser {
         let platform = self.platform();
         let (collect, has_result) = (self.progress.collect(), self.progress.has_result());
         let is_answered = causes.iter().any(|finding| finding.confidence >= ANSWERED && !finding.cause().generic);
+        let words = self.telling_words();
         let unexplained = if is_answered || has_passed {
             None
         } else {
@@ -463,7 +488,7 @@ impl Diagnoser {
             causes,
             fault: None,
             unexplained,
-            similar: if asks && !is_document { closest(&self.words.terms()) } else { Vec::new() },
+            similar: if asks && !is_document { closest(&words.terms()) } else { Vec::new() },
             collect,
             trace: self.trace,
             platform,

@@ -128,7 +128,7 @@ impl UnexplainedRow {
 
 impl SimilarRow {
     fn new(similar: &Similar) -> Self {
-        let Similar { cause, words, source, .. } = similar;
+        let Similar { cause, words, source } = similar;
         Self { cause: &cause.id, title: &cause.title, words: words.clone(), source: *source }
     }
 }

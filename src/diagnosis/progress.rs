@@ -233,6 +233,11 @@ impl Progress {
         self.steps.iter().any(|(step, _)| *step >= RESULTS)
     }
 
+    /// The failing lines that are kept.
+    pub fn failing_lines(&self) -> impl Iterator<Item = &str> {
+        self.failing.iter().map(|failing| failing.evidence.text.as_str())
+    }
+
     /// What to collect next on the stack that wrote these lines.
     pub fn collect(&self) -> Vec<&'static str> {
         collect(&self.speakers())

@@ -61,8 +61,8 @@ impl Prose {
             return;
         }
         self.is_log |= number > LINES || line.starts_with(b"[BEGIN]");
-        self.headings += u32::from(is_heading(line));
-        if line.starts_with(b"```") {
+        // ```` ```text``` ```` on one line begins no block.
+        if line.starts_with(b"```") && !line[3..].ends_with(b"```") {
             self.fences.push(number);
             return;
         }
@@ -70,6 +70,7 @@ impl Prose {
         if self.fences.len() % 2 == 1 {
             return;
         }
+        self.headings += u32::from(is_heading(line));
         self.lines += 1;
         match form(line) {
             Form::Message => {}
@@ -94,8 +95,9 @@ impl Prose {
         true
     }
 
-    /// Whether the text is a document, and the signals that waited for that: those that count, and those that do not. None
-    /// of a document count, nor do those between the quoted blocks of a page.
+    /// Whether the text is a document, and the signals that waited for that: those that count, and those that do not. Of a
+    /// document count only the lines of quoted blocks that are no code; of a page, what is neither markup nor code, and
+    /// what its blocks quote.
     pub fn at_end(&mut self) -> (bool, Vec<Waiting>, Vec<Waiting>) {
         let of_document = self.sentences + self.marked;
         let is_document = !self.is_log

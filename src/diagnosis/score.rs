@@ -110,11 +110,11 @@ fn weigh<'f>(
     };
     // A program that tries several options and finds one has not failed with the earlier ones. Nor has one
     // that retries and succeeds.
-    let good_attempt = rules.flag(ATTEMPT).and_then(|_| flag(&ATTEMPT.to_owned()));
+    let good_attempt = flag(&ATTEMPT.to_owned());
+    let is_of_attempt = |line: &Evidence| line.text.to_ascii_lowercase().contains("attempt");
     let taken_back = |line: &Evidence| {
-        let is_attempt = line.text.to_ascii_lowercase().contains("attempt");
         TAKEN_BACK.iter().any(|flag| voids(&(*flag).to_owned(), Some(line)))
-            || is_attempt && good_attempt.is_some_and(|good| good.line > line.line)
+            || good_attempt.is_some_and(|good| good.line > line.line && is_of_attempt(line))
     };
     let mut doubt = 1.0;
     let mut evidence: Vec<Evidence> = Vec::new();

@@ -1,18 +1,27 @@
 //! Tells that a log is a run of tests that all passed, from its first line to its last: what failed in it was expected to.
 
+use super::statements::{Level, level};
+
+/// Bytes of a line that are read.
+const LINE_BYTES: usize = 200;
+/// Beginnings of lines that no run has in which all tests passed.
+const BAD: [&str; 5] = ["not ok", "Bail out!", "[  FAILED  ]", "exit ", "exited "];
+
 /// What the lines so far look like.
 #[derive(Debug, Clone, Default)]
 pub struct TestRun {
     lines: u32,
-    /// Points at the start of lines: pytest's passed tests.
+    /// Points of pytest's passed tests.
     dots: u32,
-    /// Tests that TAP's plan announces.
+    /// Tests that TAP's plan or GoogleTest's first line announces.
     plan: Option<u32>,
-    /// The last test of the plan has been reported, and only comments came after it.
+    /// Tests that TAP reports as passed.
+    passed: u32,
+    /// All tests of the plan have been reported, and only comments came after them.
     is_complete: bool,
     /// The first line is GoogleTest's.
     is_google: bool,
-    /// A test failed, or something else ran.
+    /// A test failed or was skipped, or something else ran.
     is_bad: bool,
     last: String,
 }
@@ -20,35 +29,45 @@ pub struct TestRun {
 impl TestRun {
     /// Takes a line.
     pub fn note(&mut self, line: &[u8]) {
-        let line = String::from_utf8_lossy(&line[..line.len().min(200)]);
+        let line = String::from_utf8_lossy(&line[..line.len().min(LINE_BYTES)]);
         let line = line.trim();
         if line.is_empty() {
             return;
         }
-        if self.lines == 0 {
-            self.is_google = line.starts_with("[==========] Running ") || line.starts_with("Running main() from");
-        }
         self.lines += u32::from(!line.starts_with("TAP version"));
         if self.lines == 1 {
-            self.plan = line.strip_prefix("1..").and_then(|count| count.parse().ok()).filter(|count| *count > 0);
+            let announced = line.strip_prefix("[==========] Running ");
+            self.is_google = announced.is_some();
+            let count = line.strip_prefix("1..").or_else(|| announced?.split(' ').next());
+            self.plan = count.and_then(|count| count.parse().ok()).filter(|count| *count > 0);
         }
-        self.dots += u32::try_from(line.bytes().take_while(|byte| *byte == b'.').count()).unwrap_or(0);
         self.is_bad |= line.starts_with("$ ") && self.lines > 1;
-        self.is_bad |=
-            ["not ok", "Bail out!", "[  FAILED  ]", "exit ", "exited "].iter().any(|start| line.starts_with(start));
-        let number = line.strip_prefix("ok ").map(|rest| rest.split(' ').next().unwrap_or_default());
-        let is_last = number.is_some_and(|number| number.parse().ok() == self.plan && self.plan.is_some());
-        self.is_complete = is_last || self.is_complete && line.starts_with('#');
+        self.is_bad |= BAD.iter().any(|start| line.starts_with(start));
+        let dots = line.bytes().take_while(|byte| *byte == b'.').count();
+        if !line[dots..].starts_with(['/', '\\']) {
+            self.dots += u32::try_from(dots).unwrap_or(0);
+        }
+        // Nothing but tests is expected to fail before the first of them.
+        self.is_bad |= self.dots == 0 && self.plan.is_none() && level(line.as_bytes()) == Level::Error;
+        if line.starts_with("ok ") {
+            self.passed += 1;
+            self.is_bad |= line.contains("# SKIP");
+        }
+        self.is_complete =
+            line.starts_with("ok ") && self.plan == Some(self.passed) || self.is_complete && line.starts_with('#');
         line.clone_into(&mut self.last);
     }
 
     /// True if all lines are those of such a run.
     pub fn has_passed(&self) -> bool {
-        let is_google = self.is_google && self.last.starts_with("[  PASSED  ] ");
+        let google = self.last.strip_prefix("[  PASSED  ] ").and_then(|rest| rest.split(' ').next()?.parse().ok());
         // `4 passed in 0.09s`, with a point for each of them.
-        let passed = self.last.split_once(" passed in ").filter(|(_, time)| time.ends_with('s'));
-        let passed = passed.and_then(|(count, _)| count.parse::<u32>().ok()).filter(|count| *count > 0);
-        !self.is_bad && (is_google || self.is_complete || passed.is_some_and(|count| count == self.dots))
+        let pytest = self.last.split_once(" passed in ").filter(|(_, time)| time.ends_with('s'));
+        let pytest = pytest.and_then(|(count, _)| count.parse::<u32>().ok()).filter(|count| *count > 0);
+        let all = self.is_google && google.is_some() && google == self.plan
+            || !self.is_google && self.is_complete
+            || pytest.is_some_and(|count| count == self.dots);
+        all && !self.is_bad
     }
 }
 
@@ -80,6 +99,11 @@ mod tests {
             "1..1\nok 1 - host\nphone:\nUnable to load backend\n",
             "Unable to load backend\n1..1\nok 1\n",
             "[==========] Running 2 tests\n[  FAILED  ] a.b\n[  PASSED  ] 1 test.\n",
+            "[==========] Running 2 tests\nSegmentation fault\n[  PASSED  ] 1 test.\n",
+            "QnnDsp <E> Unable to load backend\n..\n2 passed in 0.09s\n",
+            "../lib/x.so: cannot open\n2 passed in 0.09s\n",
+            "1..3\nok 3\n",
+            "1..2\nok 1\nok 2 # SKIP no device\n",
             "$ ./run\nUnable to load backend\n$ pytest -q\n..\n2 passed in 0.09s\n",
             "loading\n",
         ] {

@@ -95,7 +95,7 @@ fn unexplained_text(out: &mut String, unexplained: &Unexplained, diagnosis: &Dia
 /// Kinds of failure whose known logs share words with this one.
 fn similar_text(out: &mut String, diagnosis: &Diagnosis, width: usize) {
     for similar in &diagnosis.similar {
-        let Similar { cause, words, source, .. } = similar;
+        let Similar { cause, words, source } = similar;
         let source = source.map_or_else(String::new, |source| format!(" [{source}]"));
         let text = format!("{} ({}; words in common: {}){source}", cause.title, cause.id, words.join(", "));
         titled(out, "   reads like: ", &text, width);

@@ -72,7 +72,7 @@ fn the_figures_of_the_documentation_are_those_of_the_kept_logs() {
         ("newer threads and plain mistakes (`fresh-logs.jsonl`)", fresh()),
         ("newest threads, files and mistakes (`newest-logs.jsonl`)", newest()),
         ("two sets that were held back (`held-logs.jsonl`)", held()),
-        ("thirty later sets (`later-logs.jsonl`)", later()),
+        ("thirty-one later sets (`later-logs.jsonl`)", later()),
         ("real runs (`run-logs/`)", runs()),
         ("real device libraries (`dsp-logs/`)", dsp()),
         ("real converters (`converter-logs/`)", converters()),
@@ -161,7 +161,7 @@ fn the_figures_of_the_documentation_are_those_of_the_kept_logs() {
 const SILENT_FAILURES: usize = 1;
 /// Number of healthy logs with error lines of their own, which are quoted with the note that no known failure
 /// fits.
-const TALKED: usize = 175;
+const TALKED: usize = 180;
 /// Files that new logs and messages are added to; the other sets are settled.
 const GROWING: [&str; 2] = ["later-logs", "program-logs"];
 /// Percentages of failures that are right, that stay right without the signals that only their own thread supports,

@@ -4,7 +4,7 @@
 use crate::logs::{
     Known, audit, converters, dsp, field, fresh, held, later, mistakes, newest, phrasings, programs, runs, unseen,
 };
-use qnnscope::diagnosis::similar::{Index, rows, terms};
+use qnnscope::diagnosis::similar::{Index, rows};
 use qnnscope::diagnosis::{Diagnoser, cause};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -35,6 +35,12 @@ fn failures() -> Vec<Known> {
     sets.into_iter().flatten().filter(|known| !known.right.is_empty() && !known.none_is_right).collect()
 }
 
+fn terms(known: &Known) -> BTreeSet<String> {
+    let mut diagnoser = Diagnoser::new();
+    diagnoser.feed(known.log.as_bytes());
+    diagnoser.terms()
+}
+
 /// The address of a public thread or file; what was made here has none.
 fn address(known: &Known) -> &str {
     if known.thread.starts_with("http") { &known.thread } else { "" }
@@ -43,7 +49,7 @@ fn address(known: &Known) -> &str {
 #[test]
 fn the_known_logs_are_the_kept_ones() {
     let failures = failures();
-    let words: Vec<BTreeSet<String>> = failures.iter().map(|known| terms(known.log.as_bytes())).collect();
+    let words: Vec<BTreeSet<String>> = failures.iter().map(terms).collect();
     let mut having: BTreeMap<&str, usize> = BTreeMap::new();
     words.iter().flatten().for_each(|term| *having.entry(term).or_default() += 1);
     let mut lines = BTreeSet::new();
@@ -83,7 +89,7 @@ fn a_log_of_another_project_leads_to_its_kind() {
         let is_own = |source: &str| if project.contains('/') { source.contains(&project) } else { source.is_empty() };
         let index = Index::of(rows().filter(|row| !is_own(row.source)));
         for known in logs {
-            let similar = index.closest(&terms(known.log.as_bytes()));
+            let similar = index.closest(&terms(&known));
             let is_right = |cause: &&str| known.right.iter().any(|id| id == cause);
             let ids: Vec<&str> = similar.iter().map(|similar| similar.cause.id.as_str()).collect();
             asked += 1;

@@ -130,9 +130,9 @@ fn own_words(failure: &Failure, alone: bool, similar: &[Similar]) -> Entry {
         let meanings = explanation.meanings.iter().filter(|meaning| meaning.stages.contains(&failure.stage));
         items.extend(meanings.map(|meaning| Item::new("", meaning.row.meaning).meaning(Meaning::Muted)));
     }
-    for (index, Similar { cause, words, source, .. }) in similar.iter().enumerate() {
+    for (index, Similar { cause, words, source }) in similar.iter().enumerate() {
         let label = if index == 0 { "like" } else { "" };
-        let text = format!("it reads like: {} ({}); both say {}", cause.title, cause.id, words.join(", "));
+        let text = format!("{} ({}); both say {}", cause.title, cause.id, words.join(", "));
         items.push(Item::new(label, text));
         items.extend(source.map(|source| Item::new("", clean_text(source)).meaning(Meaning::Muted)));
     }

@@ -8,11 +8,13 @@ use crate::diagnosis::rules::Worth;
 impl Diagnoser {
     /// Reads a block of whole lines.
     pub(super) fn block(&mut self, block: &[u8]) {
-        for (number, line) in (self.lines + 1..).zip(block.split(|byte| *byte == b'\n')) {
-            if !self.prose.is_open() {
-                break;
+        if let Some(lines) = block.strip_suffix(b"\n") {
+            for (number, line) in (self.lines + 1..).zip(lines.split(|byte| *byte == b'\n')) {
+                if !self.prose.is_open() {
+                    break;
+                }
+                self.note_form(number, line);
             }
-            self.note_form(number, line);
         }
         // While QNN lines are being counted, none is skipped.
         if self.counting || !self.pace.knows_lines() {

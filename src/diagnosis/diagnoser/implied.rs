@@ -28,11 +28,10 @@ const ANYBODYS: [&str; 8] = [
 ];
 /// Causes that need a word of a model's file or of its conversion: other programs have options, configurations and
 /// shapes, too.
-const MANYS: [&str; 13] = [
+const MANYS: [&str; 12] = [
     "cpu-fallback",
     "option-missing",
     "option-unsupported",
-    "output-folder-unusable",
     "download-failed",
     "api-misuse",
     "option-unknown",
@@ -112,7 +111,8 @@ impl Diagnoser {
 
     /// The causes of a log that only the user ties to QNN: plain ones, of lines that are no mere warnings.
     pub(super) fn untied_causes(&mut self) -> Vec<Finding> {
-        if !self.is_untied() {
+        // Messages of several lines may name QNN where no single line does.
+        if !self.is_untied() && !self.is_tied_by_user {
             return Vec::new();
         }
         self.is_tied_by_user = true;

@@ -11,17 +11,17 @@ const MOST: usize = 64;
 const LINES: usize = 4;
 /// Bytes of a message.
 const BYTES: usize = 600;
-/// Shortest line that a narrow page breaks.
+/// Bytes of the shortest line that a narrow page breaks.
 const BROKEN: usize = 48;
-/// Shortest line after which any word may go on.
-const FULL: usize = 64;
+/// Words of such a line.
+const BROKEN_WORDS: usize = 6;
 /// Words that no message ends with.
 const INCOMPLETE: [&str; 31] = [
     "a", "an", "the", "is", "are", "was", "were", "be", "been", "not", "cannot", "to", "of", "in", "on", "at", "by",
     "for", "from", "with", "and", "or", "as", "that", "than", "having", "has", "have", "does", "into", "unable",
 ];
-/// Words of such a line.
-const BROKEN_WORDS: usize = 6;
+/// Bytes of the shortest line after which any word may go on.
+const FULL: usize = 64;
 /// Signs at both ends of a line in a frame.
 const FRAME: [char; 4] = ['|', '│', '┃', '║'];
 /// Beginnings of lines that are no continuation.
@@ -90,7 +90,7 @@ impl Wrapped {
         }
         self.close();
         // Commands, rows of tables and source code are whole.
-        let is_whole = text.contains(" --") || text.contains(" | ") || is_marked(text.as_bytes());
+        let is_whole = text.contains(" --") || is_row(text) || is_marked(text.as_bytes());
         let is_source = ["File \"", "raise ", "if "].iter().any(|start| text.starts_with(start));
         let may_begin = !text.is_empty() && text.len() < BYTES && !is_whole && !is_source;
         if may_begin && self.messages.len() < MOST {
@@ -112,7 +112,7 @@ impl Open {
         let Some(first) = text.chars().next() else { return false };
         // All lines of a frame are as wide as each other, those of a list between bars are not.
         if frame.is_some() || self.frame.is_some() {
-            return frame == self.frame;
+            return frame == self.frame && !is_row(text);
         }
         let is_new = NEW.iter().any(|start| text.starts_with(start)) || level(text.as_bytes()) != Level::Unsaid;
         if is_new || self.last.ends_with(['.', '!', '?', ';', '}', ']', '{', '>']) {
@@ -127,12 +127,18 @@ impl Open {
         let is_full = self.last.len() >= BROKEN && self.last.split_whitespace().count() >= BROKEN_WORDS;
         // A program's name, a tag or a time begins a message of its own.
         let first_word = text.split_whitespace().next().unwrap_or_default();
-        if first_word.ends_with([':', ']']) || first_word.contains(|c: char| c.is_ascii_digit() || c == '=') {
+        let is_tag = ["V", "D", "I", "W", "E", "F"].contains(&first_word);
+        if is_tag || first_word.ends_with([':', ']']) || first_word.contains(|c: char| c.is_ascii_digit() || c == '=') {
             return false;
         }
         let may_follow = first.is_alphabetic() || matches!(first, '\'' | '"' | '`' | '(');
         may_follow && (is_open || is_full && (first.is_lowercase() || is_deeper || self.last.len() >= FULL))
     }
+}
+
+/// True for a row of a table, without its frame.
+fn is_row(text: &str) -> bool {
+    text.contains(" | ") || text.contains([FRAME[1], FRAME[2], FRAME[3]])
 }
 
 /// A line without blanks and without its frame, and how wide that is if it has one.
@@ -192,6 +198,7 @@ mod tests {
             "loading\n[ERROR] no device\n",
             "  File \"a.py\", line 3, in run\n    main()\n",
             "Starting stage: X\nCompleted stage: X\n",
+            "│ skel │ not found │\n│ stub │ too small │\n",
             "E0000 00:00:17.1 3 x_log.cc:51] the first message of this program that is not\nE0000 00:00:17.2 3 x_log.cc:51] found\n",
         ] {
             assert_eq!(messages(log), [""; 0], "{log}");
@@ -207,6 +214,12 @@ mod tests {
         };
         let wrapped = "qnn: loading\nError: cannot find the\nmodel file model.dlc\n";
         assert_eq!(first(wrapped), Some(("model-missing", 2)));
+        // However the bytes arrive, and without an end of the last line.
+        let mut diagnoser = Diagnoser::new();
+        wrapped.trim_end().bytes().for_each(|byte| diagnoser.feed(&[byte]));
+        assert_eq!(diagnoser.finish().causes.first().map(|cause| cause.id), Some("model-missing"));
+        let long = format!("{wrapped}{}", "one more line\n".repeat(500));
+        assert_eq!(first(&long), None, "only a short log");
         let both = format!("{wrapped}QnnDsp <E> Stub lib id mismatch: expected (v2.28.0), detected (v2.30.0)\n");
         assert_eq!(first(&both).map(|(id, _)| id), Some("stub-skel-build-id-mismatch"));
     }
