@@ -78,6 +78,20 @@ mod tests {
     }
 
     #[test]
+    fn an_attempt_makes_good_only_what_earlier_attempts_say() {
+        let attempt = |number: u32| format!("WARNING attempt {number} failed: {FAILS}");
+        let good = "INFO attempt 3: session created\n";
+        let both = attempt(1) + &attempt(2);
+        assert_eq!(first_line(&both), Some(1));
+        assert_eq!(first_line(&format!("{both}{good}")), None);
+        assert_eq!(first_line(&format!("{both}{good}{FAILS}")), Some(4), "it fails for good");
+        assert_eq!(first_line(&format!("{FAILS}{good}")), Some(1), "no line of an attempt");
+        for other in ["adb: attempt 2: connected\n", "attempt 4: session created (backend cpu)\n"] {
+            assert_eq!(first_line(&format!("{both}{other}")), Some(1), "{other}");
+        }
+    }
+
+    #[test]
     fn however_often_it_recovers_a_log_that_ends_well_has_no_cause() {
         let log: String = [FAILS, RECOVERS].repeat(5000).concat();
         assert_eq!(first_line(&log), None);
