@@ -21,9 +21,8 @@ use super::trace::Trace;
 use again::Looks;
 use blocks::{Reading, pieces};
 use implied::Subject;
-use wrapped::Wrapped;
-
 use std::collections::BTreeSet;
+use wrapped::Wrapped;
 
 mod again;
 mod blocks;

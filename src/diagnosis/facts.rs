@@ -1,6 +1,7 @@
 //! What the log as a whole shows: how it ends, which versions and architectures it names, how the program
 //! exited.
 
+use super::test_runs::begins_and_ends_as_passed;
 use std::collections::BTreeSet;
 
 /// Bytes kept from the end of the log.
@@ -187,22 +188,7 @@ impl Facts {
     /// The whole log is a run of tests that all passed: what failed in it was expected to.
     pub fn is_passed_test_run(&self) -> bool {
         let (head, tail) = (String::from_utf8_lossy(&self.head), String::from_utf8_lossy(&self.tail));
-        let is_run = head.trim_start().lines().next().is_some_and(|line| {
-            ["pytest", "unittest", "test session starts"].iter().any(|word| line.contains(word))
-                || line.starts_with("test_")
-        });
-        let mut ends = tail.lines().rev().map(str::trim).filter(|line| !line.is_empty());
-        let (last, before) = (ends.next().unwrap_or_default(), ends.next().unwrap_or_default());
-        let is_unittest = last == "OK" && before.starts_with("Ran ") && before.contains(" test");
-        let summary = last.trim_matches('=').trim();
-        let counts = summary.split_once(" in ").map_or("", |(counts, _)| counts);
-        let is_pytest = last.starts_with("==")
-            && counts.split(", ").enumerate().all(|(at, count)| match count.split_once(' ') {
-                Some((number, "passed")) => at == 0 && number.parse::<u32>().is_ok_and(|passed| passed > 0),
-                Some((_, "warning" | "warnings" | "xfailed")) => at > 0,
-                _ => false,
-            });
-        is_run && (is_unittest || is_pytest)
+        begins_and_ends_as_passed(&head, &tail)
     }
 
     /// Where the log of a tool like qnn-net-run stops.

@@ -3,7 +3,7 @@
 
 use super::catalogue::{Near, catalogue};
 use super::evidence::Evidence;
-use super::pattern::regex;
+use super::pattern::{self, regex};
 use super::statements::{Level, level};
 use aho_corasick::AhoCorasick;
 use regex::bytes::Regex;
@@ -22,7 +22,7 @@ const ANYBODYS: [&[u8]; 8] =
 /// The words that identify a QNN line: those of the flag.
 static WORDS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     let words = catalogue().flag.iter().filter(|flag| flag.name == "qnn").flat_map(|flag| &flag.pattern.any);
-    AhoCorasick::builder().ascii_case_insensitive(true).build(words).ok()
+    pattern::words(words)
 });
 
 /// `08-04 13:56:51.508  4711  4712 E Tag: text`, and `E/Tag( 4711): text`.

@@ -1,5 +1,6 @@
 //! Error codes in a line of text.
 
+use super::pattern;
 use crate::backends::errors;
 use aho_corasick::AhoCorasick;
 use memchr::memmem;
@@ -300,10 +301,8 @@ fn is_distant(line: &[u8], start: usize, end: usize) -> bool {
 
 /// True for an informational line, whatever its words.
 fn is_info(line: &[u8]) -> bool {
-    static WORDS: LazyLock<[Option<AhoCorasick>; 2]> = LazyLock::new(|| {
-        let any_of = |words: &[&[u8]]| AhoCorasick::builder().ascii_case_insensitive(true).build(words).ok();
-        [any_of(&INFO), any_of(&NOT_INFO)]
-    });
+    static WORDS: LazyLock<[Option<AhoCorasick>; 2]> =
+        LazyLock::new(|| [pattern::words(INFO), pattern::words(NOT_INFO)]);
     let [informs, fails] = WORDS.each_ref().map(|words| words.as_ref().is_some_and(|words| words.is_match(line)));
     informs && !fails
 }

@@ -3,6 +3,7 @@
 //! measuring that.
 
 use super::catalogue::{Cause, cause};
+use super::pattern;
 use aho_corasick::AhoCorasick;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::LazyLock;
@@ -94,8 +95,7 @@ const EVERYWHERE: [&str; 68] = [
     "why", "one", "now", "just", "only", "also",
 ];
 
-static HOT_WORDS: LazyLock<Option<AhoCorasick>> =
-    LazyLock::new(|| AhoCorasick::builder().ascii_case_insensitive(true).build(HOT).ok());
+static HOT_WORDS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| pattern::words(HOT));
 
 /// Lines that may state a failure: the first ones and the last ones.
 #[derive(Debug, Clone, Default)]

@@ -71,6 +71,26 @@ impl TestRun {
     }
 }
 
+/// The first and the last line of a run of pytest or unittest, of any length, in which all tests passed.
+pub fn begins_and_ends_as_passed(head: &str, tail: &str) -> bool {
+    let is_run = head.trim_start().lines().next().is_some_and(|line| {
+        ["pytest", "unittest", "test session starts"].iter().any(|word| line.contains(word))
+            || line.starts_with("test_")
+    });
+    let mut ends = tail.lines().rev().map(str::trim).filter(|line| !line.is_empty());
+    let (last, before) = (ends.next().unwrap_or_default(), ends.next().unwrap_or_default());
+    let is_unittest = last == "OK" && before.starts_with("Ran ") && before.contains(" test");
+    let summary = last.trim_matches('=').trim();
+    let counts = summary.split_once(" in ").map_or("", |(counts, _)| counts);
+    let is_pytest = last.starts_with("==")
+        && counts.split(", ").enumerate().all(|(at, count)| match count.split_once(' ') {
+            Some((number, "passed")) => at == 0 && number.parse::<u32>().is_ok_and(|passed| passed > 0),
+            Some((_, "warning" | "warnings" | "xfailed")) => at > 0,
+            _ => false,
+        });
+    is_run && (is_unittest || is_pytest)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

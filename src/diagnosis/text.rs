@@ -26,14 +26,14 @@ pub fn diagnosis_text(diagnosis: &Diagnosis, width: usize) -> String {
             if !diagnosis.collect.is_empty() {
                 titled(&mut out, "", "The log shows neither a failure nor a good end. If something did fail:", width);
             }
-            similar_text(&mut out, diagnosis, width);
+            similar_text(&mut out, &diagnosis.similar, width);
             for what in &diagnosis.collect {
                 titled(&mut out, "   collect next: ", what, width);
             }
             return out + &trace_text(diagnosis, width);
         };
         titled(&mut out, "", "No known failure fits, and the log states one. What it states:", width);
-        unexplained_text(&mut out, unexplained, diagnosis, width);
+        unexplained_text(&mut out, unexplained, &diagnosis.similar, width);
         let _ = writeln!(out, "\n{looked} looked at");
         return out + &trace_text(diagnosis, width);
     }
@@ -50,14 +50,14 @@ pub fn diagnosis_text(diagnosis: &Diagnosis, width: usize) -> String {
     if let Some(unexplained) = &diagnosis.unexplained {
         out.push('\n');
         titled(&mut out, "", "None of these is well founded. What the log states:", width);
-        unexplained_text(&mut out, unexplained, diagnosis, width);
+        unexplained_text(&mut out, unexplained, &diagnosis.similar, width);
     }
     let _ = writeln!(out, "\n{looked} looked at");
     out + &trace_text(diagnosis, width)
 }
 
 /// What is known if there is no cause.
-fn unexplained_text(out: &mut String, unexplained: &Unexplained, diagnosis: &Diagnosis, width: usize) {
+fn unexplained_text(out: &mut String, unexplained: &Unexplained, similar: &[Similar], width: usize) {
     let first = &unexplained.first;
     let _ = writeln!(out, "{}", cut(&format!("   first failure, line {}: {}", first.line, first.text), width));
     if let Some(who) = unexplained.who {
@@ -86,16 +86,15 @@ fn unexplained_text(out: &mut String, unexplained: &Unexplained, diagnosis: &Dia
         );
         titled(out, "   closest known case: ", &clean_text(&text), width);
     }
-    similar_text(out, diagnosis, width);
+    similar_text(out, similar, width);
     for what in &unexplained.collect {
         titled(out, "   collect next: ", what, width);
     }
 }
 
 /// Kinds of failure whose known logs share words with this one.
-fn similar_text(out: &mut String, diagnosis: &Diagnosis, width: usize) {
-    for similar in &diagnosis.similar {
-        let Similar { cause, words, source } = similar;
+fn similar_text(out: &mut String, similar: &[Similar], width: usize) {
+    for Similar { cause, words, source } in similar {
         let source = source.map_or_else(String::new, |source| format!(" [{source}]"));
         let text = format!("{} ({}; words in common: {}){source}", cause.title, cause.id, words.join(", "));
         titled(out, "   reads like: ", &text, width);

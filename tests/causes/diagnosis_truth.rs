@@ -4,9 +4,7 @@
 
 #![cfg(target_os = "linux")]
 
-use crate::logs::{
-    Known, audit, converters, dsp, field, fresh, held, later, mistakes, newest, phrasings, programs, runs, unseen,
-};
+use crate::logs::{Known, sets};
 use qnnscope::diagnosis::{Diagnoser, Diagnosis};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -65,21 +63,7 @@ fn without_own(logs: &[Known], supports: &BTreeMap<Signal, BTreeSet<String>>, gr
 
 #[test]
 fn the_figures_of_the_documentation_are_those_of_the_kept_logs() {
-    let sets = [
-        ("public threads (`field-logs.jsonl`)", field()),
-        ("two audits (`audit-logs.jsonl`)", audit()),
-        ("new threads (`unseen-logs.jsonl`)", unseen()),
-        ("newer threads and plain mistakes (`fresh-logs.jsonl`)", fresh()),
-        ("newest threads, files and mistakes (`newest-logs.jsonl`)", newest()),
-        ("two sets that were held back (`held-logs.jsonl`)", held()),
-        ("thirty-one later sets (`later-logs.jsonl`)", later()),
-        ("real runs (`run-logs/`)", runs()),
-        ("real device libraries (`dsp-logs/`)", dsp()),
-        ("real converters (`converter-logs/`)", converters()),
-        ("mistakes in our own words (`mistake-logs.jsonl`)", mistakes()),
-        ("what other stacks say, mostly in our own words (`phrasing-logs.jsonl`)", phrasings()),
-        ("messages of public programs (`program-logs.jsonl`)", programs()),
-    ];
+    let sets = sets();
     let by_thread = supports(&sets, |known| &known.thread);
     let by_project = supports(&sets, |known| &known.project);
     let mut table = String::from(

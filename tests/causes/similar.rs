@@ -1,9 +1,7 @@
 //! Which kinds of failure a log without an answer reads like: the known logs' words are those of the kept logs, and a log of
 //! another project leads to its kind among the first three more often than not.
 
-use crate::logs::{
-    Known, audit, converters, dsp, field, fresh, held, later, mistakes, newest, phrasings, programs, runs, unseen,
-};
+use crate::logs::{Known, sets};
 use qnnscope::diagnosis::similar::{Index, rows};
 use qnnscope::diagnosis::{Diagnoser, cause};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,22 +15,11 @@ const SHARED: usize = 2;
 const FLOOR: usize = 50;
 
 fn failures() -> Vec<Known> {
-    let sets = [
-        field(),
-        audit(),
-        unseen(),
-        fresh(),
-        newest(),
-        held(),
-        later(),
-        runs(),
-        dsp(),
-        converters(),
-        mistakes(),
-        phrasings(),
-        programs(),
-    ];
-    sets.into_iter().flatten().filter(|known| !known.right.is_empty() && !known.none_is_right).collect()
+    sets()
+        .into_iter()
+        .flat_map(|(_, logs)| logs)
+        .filter(|known| !known.right.is_empty() && !known.none_is_right)
+        .collect()
 }
 
 fn terms(known: &Known) -> BTreeSet<String> {

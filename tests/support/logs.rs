@@ -149,6 +149,25 @@ fn folder(name: &str) -> Vec<Known> {
     known.collect()
 }
 
+/// All kept logs, in sets with what each is.
+pub fn sets() -> [(&'static str, Vec<Known>); 13] {
+    [
+        ("public threads (`field-logs.jsonl`)", field()),
+        ("two audits (`audit-logs.jsonl`)", audit()),
+        ("new threads (`unseen-logs.jsonl`)", unseen()),
+        ("newer threads and plain mistakes (`fresh-logs.jsonl`)", fresh()),
+        ("newest threads, files and mistakes (`newest-logs.jsonl`)", newest()),
+        ("two sets that were held back (`held-logs.jsonl`)", held()),
+        ("thirty-one later sets (`later-logs.jsonl`)", later()),
+        ("real runs (`run-logs/`)", runs()),
+        ("real device libraries (`dsp-logs/`)", dsp()),
+        ("real converters (`converter-logs/`)", converters()),
+        ("mistakes in our own words (`mistake-logs.jsonl`)", mistakes()),
+        ("what other stacks say, mostly in our own words (`phrasing-logs.jsonl`)", phrasings()),
+        ("messages of public programs (`program-logs.jsonl`)", programs()),
+    ]
+}
+
 /// The logs of one cause in `diagnosis-cases.txt`.
 pub struct Cases {
     pub id: String,

@@ -3,6 +3,7 @@
 
 use super::Diagnoser;
 use crate::diagnosis::finding::Finding;
+use crate::diagnosis::pattern::words;
 use crate::diagnosis::score::{lower, rounded, score};
 use crate::diagnosis::statements::{Level, level};
 use aho_corasick::AhoCorasick;
@@ -49,10 +50,7 @@ const FILES: [&str; 9] = ["onnx", "tflite", "litert", "gguf", "mnn", "aimet", "q
 const SUCCESSES: [&str; 9] =
     ["succeeded", "success", "recovered", " done", "finished", "completed", " loaded", "inference took", "all checks"];
 
-static FINDERS: LazyLock<[Option<AhoCorasick>; 2]> = LazyLock::new(|| {
-    let finder = |words: &[&str]| AhoCorasick::builder().ascii_case_insensitive(true).build(words).ok();
-    [finder(&FILES), finder(&SUCCESSES)]
-});
+static FINDERS: LazyLock<[Option<AhoCorasick>; 2]> = LazyLock::new(|| [words(FILES), words(SUCCESSES)]);
 
 /// What the start of a log is about.
 #[derive(Debug, Clone, Default)]

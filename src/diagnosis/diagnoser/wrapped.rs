@@ -24,27 +24,10 @@ const INCOMPLETE: [&str; 31] = [
 const FULL: usize = 64;
 /// Signs at both ends of a line in a frame.
 const FRAME: [char; 4] = ['|', '│', '┃', '║'];
-/// Beginnings of lines that are no continuation.
-const NEW: [&str; 18] = [
-    "[",
-    "{",
-    "}",
-    "File \"",
-    "at ",
-    "#",
-    "Traceback",
-    "...",
-    "- ",
-    "* ",
-    "^",
-    "~",
-    "<",
-    "$ ",
-    "===",
-    "if ",
-    "raise ",
-    "def ",
-];
+/// Beginnings of lines of source code and tracebacks.
+const SOURCE: [&str; 4] = ["File \"", "raise ", "if ", "def "];
+/// Beginnings of other lines that are no continuation.
+const NEW: [&str; 14] = ["[", "{", "}", "at ", "#", "Traceback", "...", "- ", "* ", "^", "~", "<", "$ ", "==="];
 
 /// The start of a message, as long as it may go on.
 #[derive(Debug, Clone)]
@@ -91,7 +74,7 @@ impl Wrapped {
         self.close();
         // Commands, rows of tables and source code are whole.
         let is_whole = text.contains(" --") || is_row(text) || is_marked(text.as_bytes());
-        let is_source = ["File \"", "raise ", "if "].iter().any(|start| text.starts_with(start));
+        let is_source = SOURCE.iter().any(|start| text.starts_with(start));
         let may_begin = !text.is_empty() && text.len() < BYTES && !is_whole && !is_source;
         if may_begin && self.messages.len() < MOST {
             self.open = Some(Open { number, text: text.to_owned(), last: text.to_owned(), indent, frame, lines: 1 });
@@ -114,7 +97,8 @@ impl Open {
         if frame.is_some() || self.frame.is_some() {
             return frame == self.frame && !is_row(text);
         }
-        let is_new = NEW.iter().any(|start| text.starts_with(start)) || level(text.as_bytes()) != Level::Unsaid;
+        let is_new =
+            NEW.iter().chain(&SOURCE).any(|start| text.starts_with(start)) || level(text.as_bytes()) != Level::Unsaid;
         if is_new || self.last.ends_with(['.', '!', '?', ';', '}', ']', '{', '>']) {
             return false;
         }
