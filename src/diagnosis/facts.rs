@@ -262,6 +262,7 @@ mod tests {
         for log in [
             "$ python -m unittest -v t\nx ... ok\n\nRan 3 tests in 0.2s\n\nOK\n",
             "==== test session starts ====\n.\n=== 5 passed, 2 warnings in 2.30s ===\n",
+            "$ python -m pytest -q t.py -rx\n...x\n3 passed, 1 xfailed, 1 warning in 0.44s\n",
         ] {
             assert!(read(log).is_passed_test_run(), "{log}");
         }
@@ -272,6 +273,8 @@ mod tests {
             "it failed\n$ python -m unittest t\n\nRan 3 tests in 0.2s\n\nOK\n",
             "$ pytest\n=== 1 failed, 5 passed in 2.30s ===\n",
             "$ pytest\n=== 5 passed, 1 skipped in 2.30s ===\n",
+            "$ pytest -q\n.F\n1 failed, 1 passed in 0.44s\n",
+            "1 passed in 0.44s\n",
             "$ pytest\n=== 0 passed in 2.30s ===\n",
         ] {
             assert!(!read(log).is_passed_test_run(), "{log}");

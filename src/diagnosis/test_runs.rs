@@ -82,7 +82,10 @@ pub fn begins_and_ends_as_passed(head: &str, tail: &str) -> bool {
     let is_unittest = last == "OK" && before.starts_with("Ran ") && before.contains(" test");
     let summary = last.trim_matches('=').trim();
     let counts = summary.split_once(" in ").map_or("", |(counts, _)| counts);
-    let is_pytest = last.starts_with("==")
+    // `pytest -q` writes no header, and its summary without a rule.
+    let is_quiet =
+        head.trim_start().lines().next().is_some_and(|line| line.starts_with("$ ") && line.contains("pytest"));
+    let is_pytest = (last.starts_with("==") || is_quiet)
         && counts.split(", ").enumerate().all(|(at, count)| match count.split_once(' ') {
             Some((number, "passed")) => at == 0 && number.parse::<u32>().is_ok_and(|passed| passed > 0),
             Some((_, "warning" | "warnings" | "xfailed")) => at > 0,
