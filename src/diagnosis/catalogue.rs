@@ -127,6 +127,52 @@ pub(super) struct Signal {
     pub near: Option<Near>,
     /// Confidence that the signal gives by itself, 0 to 1.
     pub weight: f64,
+    /// It counts only if all others together give no answer: words of any program that fails, not of QNN.
+    #[serde(skip)]
+    pub last: bool,
+    /// Set for the signals that stand for messages of public programs; see [`super::programs`].
+    #[serde(skip)]
+    pub told: Option<Certainty>,
+}
+
+/// How surely a message of a public program means its cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Certainty {
+    /// Whoever sees it has this cause.
+    Sure,
+    /// Most likely this cause.
+    Likely,
+    /// Plausible, and no other cause is more so.
+    Guess,
+    /// Only where it comes from points to the cause.
+    Hint,
+}
+
+impl Certainty {
+    const ALL: [(&str, Self, f64); 4] = [
+        ("sure", Self::Sure, 0.85),
+        ("likely", Self::Likely, 0.72),
+        ("guess", Self::Guess, 0.55),
+        ("hint", Self::Hint, 0.4),
+    ];
+
+    /// By its name in the tables.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|known| known.0 == name).map(|known| known.1)
+    }
+
+    /// One signal each.
+    fn signals() -> impl Iterator<Item = Signal> {
+        Self::ALL.into_iter().map(|(_, told, weight)| Signal {
+            pattern: Pattern::default(),
+            with: Vec::new(),
+            without: Vec::new(),
+            near: None,
+            weight,
+            last: false,
+            told: Some(told),
+        })
+    }
 }
 
 /// How close to QNN a line has to be.
@@ -196,6 +242,14 @@ pub struct Case {
     pub source: String,
 }
 
+/// Further signals of a cause, which count only if all others give no answer.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Last {
+    cause: String,
+    signal: Vec<Signal>,
+}
+
 /// The contents of all files.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -212,6 +266,13 @@ pub(super) struct Catalogue {
     pub case: Vec<Case>,
     #[serde(default)]
     pub steps: Vec<Steps>,
+}
+
+/// The contents of `ordinary.toml`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Ordinary {
+    last: Vec<Last>,
 }
 
 const FILES: [&str; 18] = [
@@ -234,6 +295,7 @@ const FILES: [&str; 18] = [
     include_str!("catalogue/steps/loading.toml"),
     include_str!("catalogue/steps/models.toml"),
 ];
+const ORDINARY: &str = include_str!("catalogue/ordinary.toml");
 
 /// Flags that come not from single lines but from the form of the log, the exit status or the outputs.
 pub(super) const FACTS: [&str; 17] = [
@@ -266,6 +328,14 @@ static BUILTIN: LazyLock<Catalogue> = LazyLock::new(|| {
         whole.code.extend(part.code);
         whole.case.extend(part.case);
         whole.steps.extend(part.steps);
+    }
+    for Last { cause, signal } in toml::from_str::<Ordinary>(ORDINARY).unwrap_or_default().last {
+        if let Some(cause) = whole.cause.iter_mut().find(|known| known.id == cause) {
+            cause.signal.extend(signal.into_iter().map(|signal| Signal { last: true, ..signal }));
+        }
+    }
+    for cause in &mut whole.cause {
+        cause.signal.extend(Certainty::signals());
     }
     whole
 });

@@ -8,6 +8,7 @@ use super::finding::{Diagnosis, Finding};
 use super::near::Nearness;
 use super::options;
 use super::platform::Platform;
+use super::programs::Tail;
 use super::progress::Progress;
 use super::prose::Prose;
 use super::repeats::{Forms, Pace, Repeats};
@@ -22,11 +23,13 @@ use again::Looks;
 use blocks::{Reading, pieces};
 use implied::Subject;
 use std::collections::BTreeSet;
+use told::Told;
 use wrapped::Wrapped;
 
 mod again;
 mod blocks;
 mod implied;
+mod told;
 mod wrapped;
 
 /// Longer lines are read in pieces of this many bytes.
@@ -40,6 +43,8 @@ const ECHOED: u32 = 256;
 const WELL_SAID: f64 = 0.6;
 /// Lines of a text that may be all that is left of a failure, although nothing in it says so.
 const FRAGMENT_LINES: u64 = 16;
+/// Confidence up to which a cause of the rules is too weak to keep the tables from being asked.
+const WEAK: f64 = 0.45;
 /// Confidence from which a cause counts as an answer.
 const ANSWERED: f64 = 0.45;
 
@@ -62,6 +67,8 @@ pub struct Diagnoser {
     subject: Subject,
     roles: Roles,
     words: Words,
+    told: Told,
+    tail: Tail,
     wrapped: Wrapped,
     tests: TestRun,
     answers: Answers,
@@ -114,6 +121,8 @@ impl Diagnoser {
             prose: Prose::default(),
             subject: Subject::default(),
             words: Words::default(),
+            told: Told::default(),
+            tail: Tail::default(),
             wrapped: Wrapped::default(),
             tests: TestRun::default(),
             roles: Roles::default(),
@@ -189,8 +198,10 @@ impl Diagnoser {
         let mut plain = Vec::new();
         let mut filter = Filter::lines();
         filter.pass(line, |text| plain.extend(text));
-        self.facts.pass(&plain);
-        self.facts.pass(b"\n");
+        for part in [&plain[..], b"\n"] {
+            self.facts.pass(part);
+            self.tail.pass(part);
+        }
         self.lines = self.lines.max(number);
         self.note_form(number, &plain);
         for piece in pieces(&plain) {
@@ -201,6 +212,7 @@ impl Diagnoser {
 
     fn text(&mut self, mut data: &[u8]) {
         self.facts.pass(data);
+        self.tail.pass(data);
         // The rest of a line that has already begun.
         if self.in_line || !self.line.is_empty() {
             let end = memchr::memchr(b'\n', data);
@@ -283,7 +295,7 @@ impl Diagnoser {
                 continue;
             }
             // Single lines have been counted, and their failures are quoted as they stand.
-            let counts = matches!(target, LineMeaning::Flag(_) | LineMeaning::Signal { .. });
+            let counts = matches!(target, LineMeaning::Flag(_) | LineMeaning::Signal { .. } | LineMeaning::Message);
             if self.wrapped.is_read && !counts {
                 continue;
             }
@@ -330,6 +342,7 @@ impl Diagnoser {
                         !harmless && self.progress.failed(Evidence { line: number, text: excerpt_at(line, at) }, line);
                     self.done[index] = self.progress.is_enough();
                 }
+                LineMeaning::Message => changes = !harmless && states && self.hear(number, line),
                 LineMeaning::Skel => {
                     self.facts.skel_line(line);
                     self.done[index] = self.facts.enough_skels();
@@ -440,12 +453,20 @@ impl Diagnoser {
     /// The causes that the lines so far add up to, best first.
     fn weigh(&mut self) -> Vec<Finding> {
         if !self.is_tied_by_user {
-            let causes = score(self.rules, &self.flags, &self.signals, &self.ignored);
+            let causes = self.scored();
             if !causes.is_empty() {
                 return causes;
             }
         }
         self.untied_causes()
+    }
+
+    /// The causes of the signals that count so far.
+    fn scored(&self) -> Vec<Finding> {
+        let is_last = |(cause, signal): (usize, usize)| causes()[cause].signal[signal].last;
+        score(self.rules, &self.flags, &self.signals, |place| {
+            self.ignored.contains(&place) || !self.told.is_last_resort && is_last(place)
+        })
     }
 
     /// Ends the log.
@@ -464,6 +485,16 @@ impl Diagnoser {
             causes = self.weigh();
             causes.retain(|finding| finding.confidence >= WELL_SAID && !finding.cause.generic && !finding.cause.remark);
         }
+        let is_answer = |finding: &Finding| finding.confidence >= ANSWERED && !finding.cause().generic;
+        // What the rules answer is never changed by what the tables say, nor that by what any program may print.
+        let is_ours = self.is_untied() || self.has("qnn") && !self.is_tied_by_user;
+        let may_have_failed = !is_document && !has_passed && is_ours && self.facts.status() != Some(0);
+        let is_firm = |finding: &Finding| finding.confidence > WEAK && !finding.cause().generic;
+        for see in [Self::see_told, Self::see_last, Self::see_raised] {
+            if may_have_failed && !causes.iter().any(is_firm) && see(&mut self) {
+                causes = self.weigh();
+            }
+        }
         let succeeded =
             self.rules.flag("run-succeeded").and_then(|flag| self.flags[flag].as_ref()).map(|line| line.line);
         let exit_status = self.facts.status();
@@ -472,7 +503,7 @@ impl Diagnoser {
         }
         let platform = self.platform();
         let (collect, has_result) = (self.progress.collect(), self.progress.has_result());
-        let is_answered = causes.iter().any(|finding| finding.confidence >= ANSWERED && !finding.cause().generic);
+        let is_answered = causes.iter().any(is_answer);
         let words = self.telling_words();
         let unexplained = if is_answered || has_passed {
             None

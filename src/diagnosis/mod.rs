@@ -21,6 +21,7 @@ mod options;
 mod pattern;
 mod platform;
 pub mod preflight;
+mod programs;
 mod progress;
 mod prose;
 mod repeats;

@@ -1,6 +1,6 @@
 //! The catalogue's patterns, compiled: which lines deserve a look, and what a line says.
 
-use super::catalogue::{FACTS, Near, Pattern, Says, Voids, catalogue};
+use super::catalogue::{FACTS, Near, Pattern, Says, Signal, Voids, catalogue};
 use super::denied::Denied;
 use super::numbers;
 use super::pattern::Deferred;
@@ -36,6 +36,8 @@ pub enum LineMeaning {
     Progress(usize),
     /// States a failure of any kind.
     Failure,
+    /// May be a message of a public program.
+    Message,
 }
 
 /// Whether a literal makes a line worth reading.
@@ -69,7 +71,7 @@ pub struct Rule {
 struct Anchored {
     /// Those that look for words and codes.
     plain: Vec<usize>,
-    /// Those that look for a statement.
+    /// Those that look for a statement or a message.
     says: Vec<usize>,
 }
 
@@ -175,7 +177,8 @@ impl Rules {
         let mut anchored = Vec::new();
         for (text, rules_of_it) in texts.iter().zip(&candidates) {
             let telling = rules_of_it.iter().copied().filter(|&rule| leads[rule].1);
-            let (says, plain): (Vec<usize>, Vec<usize>) = telling.partition(|&rule| rules[rule].says.is_some());
+            let of_form = |rule: &Rule| rule.says.is_some() || rule.target == LineMeaning::Message;
+            let (says, plain): (Vec<usize>, Vec<usize>) = telling.partition(|&rule| of_form(&rules[rule]));
             if !(says.is_empty() && plain.is_empty()) {
                 anchors.push(*text);
                 anchored.push(Anchored { plain, says });
@@ -360,13 +363,21 @@ fn patterns(flags: &[String]) -> Vec<(Pattern, LineMeaning)> {
     let said = lexicon().said_names().filter(|name| !good.contains(name)).map(str::to_owned).collect();
     list.push((Pattern { says: Some(Says { said, ..Says::default() }), ..Pattern::default() }, LineMeaning::Failure));
     list.push((literals(&["[ error ]", "[error]", "<e>", "[e:onnxruntime", "error:"]), LineMeaning::Failure));
+    list.push((literals(&["error", "exception", "unsupported", "fail", "cannot", "invalid"]), LineMeaning::Message));
     list
 }
 
 impl Pattern {
-    /// True for a signal that consists of flags alone.
+    /// True if it looks for nothing in a line.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty() && self.any.is_empty() && self.code.is_empty() && self.says.is_none()
+    }
+}
+
+impl Signal {
+    /// True for a signal that consists of flags alone.
+    pub fn is_of_flags(&self) -> bool {
+        self.pattern.is_empty() && self.told.is_none()
     }
 }
 

@@ -36,13 +36,19 @@ const ATTEMPT: &str = "attempt-succeeded";
 /// Most causes that are listed.
 const MOST: usize = 6;
 
-/// Causes, best first. Signals in `ignored`, given as indices of cause and signal, do not count.
-pub fn score(rules: &Rules, flags: &[Seen], signals: &[Vec<Shown>], ignored: &[(usize, usize)]) -> Vec<Finding> {
+/// Causes, best first. Signals for which `skips` is true, given their index and that of their cause, do not count.
+pub fn score(
+    rules: &Rules,
+    flags: &[Seen],
+    signals: &[Vec<Shown>],
+    skips: impl Fn((usize, usize)) -> bool,
+) -> Vec<Finding> {
     let flag = |name: &String| rules.flag(name).and_then(|flag| flags.get(flag)).and_then(Option::as_ref);
-    let weighed = causes().iter().zip(signals).enumerate().filter_map(|(place, (cause, seen))| {
-        let skipped = |signal: usize| ignored.contains(&(place, signal));
-        weigh(cause, seen, rules, &flag, skipped)
-    });
+    let weighed = causes()
+        .iter()
+        .zip(signals)
+        .enumerate()
+        .filter_map(|(place, (cause, seen))| weigh(cause, seen, rules, &flag, |signal| skips((place, signal))));
     let mut found: Vec<Finding> = weighed.collect();
     // The first error of a chain is the cause of the later ones.
     let first_line = |finding: &Finding| finding.evidence.iter().map(|e| e.line).filter(|line| *line > 0).min();
@@ -123,7 +129,7 @@ fn weigh<'f>(
         let excluded =
             |line: Option<&Evidence>| cause.without.iter().chain(&signal.without).any(|name| voids(name, line));
         let seen = seen.lines().find(|line| !taken_back(line) && !excluded(Some(line)));
-        let shown = seen.is_some() || signal.pattern.is_empty() && !excluded(None);
+        let shown = seen.is_some() || signal.is_of_flags() && !excluded(None);
         if !shown || skipped(index) {
             continue;
         }

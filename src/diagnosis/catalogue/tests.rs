@@ -69,7 +69,7 @@ fn every_pattern_can_match() {
                 cause.id
             );
             assert!(signal.weight > 0.0 && signal.weight < 1.0, "{}", cause.id);
-            assert!(!signal.pattern.is_empty() || !signal.with.is_empty(), "{}: empty signal", cause.id);
+            assert!(!signal.is_of_flags() || !signal.with.is_empty(), "{}: empty signal", cause.id);
         }
     }
 }

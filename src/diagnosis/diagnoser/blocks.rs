@@ -118,6 +118,7 @@ impl Diagnoser {
             self.prose.note(number, line);
             self.subject.note(number, line);
             self.roles.note(number, line);
+            self.told.note(line);
             // Line 0 is a sentence of ours.
             if number > 0 {
                 self.words.note(line);

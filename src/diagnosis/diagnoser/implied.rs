@@ -4,7 +4,7 @@
 use super::Diagnoser;
 use crate::diagnosis::finding::Finding;
 use crate::diagnosis::pattern::words;
-use crate::diagnosis::score::{lower, rounded, score};
+use crate::diagnosis::score::{lower, rounded};
 use crate::diagnosis::statements::{Level, level};
 use aho_corasick::AhoCorasick;
 use std::sync::LazyLock;
@@ -44,19 +44,67 @@ const MANYS: [&str; 12] = [
     "soc-unknown-to-sdk",
 ];
 
+/// Lines at the end of a text that say what it failed of.
+const LAST_LINES: u64 = 6;
+/// Programs that have nothing to do with models, and speak under their own names.
+const OTHERS: [&str; 24] = [
+    "apache",
+    "apt",
+    "cargo",
+    "docker",
+    "dpkg",
+    "gcc",
+    "git",
+    "helm",
+    "kernel",
+    "kubectl",
+    "ld",
+    "mysql",
+    "nginx",
+    "node",
+    "npm",
+    "postgres",
+    "redis",
+    "rustc",
+    "snap",
+    "ssh",
+    "sshd",
+    "sudo",
+    "systemd",
+    "terraform",
+];
+
 /// Words of models' files and of their conversion.
 const FILES: [&str; 9] = ["onnx", "tflite", "litert", "gguf", "mnn", "aimet", "quantiz", "quantis", "quant_"];
+/// Words of the hardware and its software, which may be names of the user's own files and programs.
+const OURS: [&str; 12] =
+    ["npu", "htp", "qnn", "hexagon", "snapdragon", "qairt", "qcom", "adreno", "cdsp", "torch", "tensorflow", "keras"];
 /// Words of a line that tells of a success.
-const SUCCESSES: [&str; 9] =
-    ["succeeded", "success", "recovered", " done", "finished", "completed", " loaded", "inference took", "all checks"];
+const SUCCESSES: [&str; 10] = [
+    "succeeded",
+    "success",
+    "recovered",
+    " done",
+    "finished",
+    "completed",
+    " loaded",
+    "inference took",
+    "all checks",
+    "saved ",
+];
 
-static FINDERS: LazyLock<[Option<AhoCorasick>; 2]> = LazyLock::new(|| [words(FILES), words(SUCCESSES)]);
+/// Words of a line that tells of failures beside successes.
+const BUT: [&[u8]; 4] = [b"fail", b"Fail", b"error", b" 0 ok"];
+
+static FINDERS: LazyLock<[Option<AhoCorasick>; 3]> = LazyLock::new(|| [words(FILES), words(SUCCESSES), words(OURS)]);
 
 /// What the start of a log is about.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Subject {
     /// It names models' files or their conversion.
     is_files: bool,
+    /// It has words of the hardware.
+    is_ours: bool,
     /// The last line that tells of a success.
     success: u64,
 }
@@ -66,25 +114,55 @@ impl Subject {
         if number > IMPLIED_LINES {
             return;
         }
-        let [files, successes] = FINDERS.each_ref();
+        let [files, successes, ours] = FINDERS.each_ref();
         let begins = |at: usize| at == 0 || !line[at - 1].is_ascii_alphabetic();
-        self.is_files =
-            self.is_files || files.iter().flat_map(|finder| finder.find_iter(line)).any(|found| begins(found.start()));
-        if successes.as_ref().is_some_and(|finder| finder.is_match(line)) && level(line) != Level::Error {
+        let has = |finder: &Option<AhoCorasick>| {
+            finder.iter().flat_map(|finder| finder.find_iter(line)).any(|found| begins(found.start()))
+        };
+        self.is_files = self.is_files || has(files);
+        self.is_ours = self.is_ours || has(ours);
+        let is_good = |line: &[u8]| !BUT.iter().any(|word| memchr::memmem::find(line, word).is_some());
+        if successes.as_ref().is_some_and(|finder| finder.is_match(line))
+            && level(line) != Level::Error
+            && is_good(line)
+        {
             self.success = number;
         }
     }
 
-    /// True if the text may have this cause, which its last line in evidence shows.
-    fn allows(&self, finding: &Finding) -> bool {
+    /// True if a line is about models or their hardware.
+    fn is_known(&self) -> bool {
+        self.is_files || self.is_ours
+    }
+
+    /// The last line that tells of a success, of the first lines.
+    pub fn success(&self) -> u64 {
+        self.success
+    }
+
+    /// True if the text may have this cause, which its last line in evidence shows. If nothing else answers (`lines` is
+    /// the length of the text then) so may what any program says: of a text without a word of models or their hardware
+    /// only its end, which says what it failed of.
+    fn allows(&self, finding: &Finding, lines: Option<u64>) -> bool {
         let last = finding.evidence.iter().map(|evidence| evidence.line).max().unwrap_or_default();
+        if let Some(lines) = lines {
+            let is_end = || last + LAST_LINES > lines && !finding.evidence.iter().any(|line| is_of_others(&line.text));
+            let is_ours = self.is_known() || !ANYBODYS.contains(&finding.id) && is_end();
+            return is_ours && last >= self.success;
+        }
         !ANYBODYS.contains(&finding.id) && (self.is_files || !MANYS.contains(&finding.id)) && last >= self.success
     }
 }
 
+/// `git: unrecognized option`.
+fn is_of_others(line: &str) -> bool {
+    let name = line.split([':', '[', ' ']).next().unwrap_or_default();
+    OTHERS.contains(&name) && line[name.len()..].starts_with([':', '['])
+}
+
 impl Diagnoser {
     /// True if no line names QNN or another accelerator, in a log short enough to be of one program.
-    fn is_untied(&self) -> bool {
+    pub(super) fn is_untied(&self) -> bool {
         self.lines <= IMPLIED_LINES && self.near.is_unnamed() && !self.has("other-accelerator")
     }
 
@@ -120,8 +198,11 @@ impl Diagnoser {
         for shown in self.signals.iter_mut().flatten() {
             shown.retain(|line| level(line.text.as_bytes()) != Level::Warning);
         }
-        let mut causes = score(self.rules, &self.flags, &self.signals, &self.ignored);
-        causes.retain(|finding| finding.confidence >= PLAIN && !finding.cause.generic && self.subject.allows(finding));
+        let mut causes = self.scored();
+        let lines = self.told.is_last_resort.then_some(self.lines);
+        causes.retain(|finding| {
+            finding.confidence >= PLAIN && !finding.cause.generic && self.subject.allows(finding, lines)
+        });
         for finding in &mut causes {
             lower(finding, "no line names QNN", UNTIED);
             finding.confidence = rounded(finding.confidence);
@@ -154,21 +235,31 @@ mod tests {
         assert_eq!(first(&format!("{PLAIN_ERROR}{}", "one of many programs\n".repeat(200))), None);
     }
 
+    const OPTION: &str = "train.py: error: unrecognized arguments: --batchsize 3\n";
+
     #[test]
-    fn what_any_program_may_say_is_none_of_models() {
-        let said = [
-            "Reading input from stdin\nerror: cannot write: No space left on device\n",
-            "usage: train.py [-h] [--model MODEL]\ntrain.py: error: unrecognized arguments: --batchsize 3\n",
-            "loading business model\nFileNotFoundError: [Errno 2] No such file or directory: 'settings.json'\n",
-            "RuntimeError: mat1 and mat2 shapes cannot be multiplied (4x3 and 5x2)\ntorch 2.4\n",
-        ];
-        for log in said {
-            assert_eq!(first(log), None, "{log}");
+    fn an_ordinary_mistake_that_ends_a_short_log_is_told_whoever_made_it() {
+        let file = "FileNotFoundError: [Errno 2] No such file or directory: 'settings.json'\n";
+        for (log, cause) in [(OPTION, "option-unknown"), (file, "config-invalid")] {
+            assert_eq!(first(log), Some(cause), "{log}");
+            let good = "step 3 of 9\n".repeat(9);
+            assert_eq!(first(&format!("{good}{log}")), Some(cause), "{log}");
+            assert_eq!(first(&format!("{log}{good}")), None, "it went on: {log}");
+            assert_eq!(first(&format!("using Hailo-8\n{log}")), None, "{log}");
+            assert_eq!(first(&format!("{log}all checks finished\n")), None, "{log}");
         }
-        for log in
-            ["kernel: Out of memory: Killed process 14001 (chrome)\n", "exec /entrypoint.sh: exec format error\n"]
-        {
+    }
+
+    #[test]
+    fn what_any_program_may_run_out_of_is_none_of_models() {
+        for log in [
+            "Reading input from stdin\nerror: cannot write: No space left on device\n",
+            "kernel: Out of memory: Killed process 14001 (chrome)\n",
+            "exec /entrypoint.sh: exec format error\n",
+        ] {
             assert_eq!(first(log), None, "{log}");
+            let of_models = format!("building the tensors of net.onnx\n{log}");
+            assert_ne!(first(&of_models), None, "{of_models}");
         }
     }
 }

@@ -1,0 +1,81 @@
+//! What public programs print, told by their own messages and by the source file of the exception that ends a log.
+
+use super::Diagnoser;
+use crate::diagnosis::catalogue::causes;
+use crate::diagnosis::evidence::{Evidence, excerpt, excerpt_at};
+use crate::diagnosis::programs::{Meaning, named, said};
+use crate::diagnosis::statements::{Level, level};
+
+/// Most messages that are kept.
+const WAITING: usize = 64;
+
+/// Messages, kept until it is known whether the rules answer without them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Told {
+    /// The programs that the log names, as bits.
+    named: u64,
+    /// Each with the program that has to be named, if one has.
+    waiting: Vec<(Option<usize>, (usize, usize), Evidence)>,
+    /// Nothing else answers, so signals that any program may show count as well.
+    pub is_last_resort: bool,
+}
+
+impl Told {
+    /// Notes which programs a line names.
+    pub fn note(&mut self, line: &[u8]) {
+        self.named |= named(line);
+    }
+}
+
+/// The signal that stands for a meaning; `None` if the user's own entry replaces the cause.
+fn signal((cause, certainty): Meaning) -> Option<(usize, usize)> {
+    let signal = causes()[cause].signal.iter().position(|signal| signal.told == Some(certainty))?;
+    Some((cause, signal))
+}
+
+impl Diagnoser {
+    /// Keeps what a public program prints; true if the line means anything.
+    pub(super) fn hear(&mut self, number: u64, line: &[u8]) -> bool {
+        let Some(found) = said(line) else { return false };
+        let Some(place) = signal(found.meaning) else { return false };
+        self.told.note(line);
+        // The last one stands for those after it.
+        self.told.waiting.truncate(WAITING - 1);
+        self.told.waiting.push((found.needs, place, Evidence { line: number, text: excerpt_at(line, found.at) }));
+        true
+    }
+
+    /// Counts the messages that were kept, but for those whose program the log does not name; true if there are any.
+    pub(super) fn see_told(&mut self) -> bool {
+        let waiting = std::mem::take(&mut self.told.waiting);
+        let programs = self.told.named | named(self.tail.bytes());
+        let counts = |needs: Option<usize>| needs.is_none_or(|program| programs & 1 << program != 0);
+        let counted: Vec<_> = waiting.into_iter().filter(|(needs, ..)| counts(*needs)).collect();
+        let any = !counted.is_empty();
+        for (_, place, evidence) in counted {
+            self.see(place, evidence);
+        }
+        any
+    }
+
+    /// Counts what any program may print after its last success.
+    pub(super) fn see_last(&mut self) -> bool {
+        let success = self.subject.success();
+        for (cause, shown) in causes().iter().zip(&mut self.signals) {
+            for (_, shown) in cause.signal.iter().zip(shown).filter(|(signal, _)| signal.last) {
+                shown.retain(|line| line.line >= success && level(line.text.as_bytes()) != Level::Warning);
+            }
+        }
+        self.told.is_last_resort = true;
+        true
+    }
+
+    /// Counts the exception that ends the log as one of the source file that raised it; true if that means anything.
+    pub(super) fn see_raised(&mut self) -> bool {
+        let Some(raised) = self.tail.raised() else { return false };
+        let Some(place) = signal(raised.meaning) else { return false };
+        let line = self.lines.saturating_sub(raised.from_end);
+        self.see(place, Evidence { line, text: excerpt(&raised.line) });
+        true
+    }
+}

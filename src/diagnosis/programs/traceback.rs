@@ -1,0 +1,132 @@
+//! The exception that ends a log, and the source file that raised it.
+
+use super::{Meaning, module, unforeseen};
+use crate::diagnosis::pattern::regex;
+use regex::bytes::Regex;
+use std::sync::LazyLock;
+
+/// Bytes kept from the end of the log.
+const TAIL_BYTES: usize = 24 * 1024;
+/// Lines after the exception up to which it still ends the log.
+const LINES_AFTER: usize = 30;
+/// Frames, from the innermost, whose files are looked up.
+const FRAMES: usize = 8;
+
+/// Exceptions that say more than the file they come from: what they speak of is missing, refused or full.
+const TELLING: [&str; 12] = [
+    "ImportError",
+    "ModuleNotFoundError",
+    "FileNotFoundError",
+    "PermissionError",
+    "MemoryError",
+    "OutOfMemoryError",
+    "KeyboardInterrupt",
+    "ConnectionError",
+    "HTTPError",
+    "SSLError",
+    "TimeoutError",
+    "SyntaxError",
+];
+
+/// Exceptions that no program raises on purpose to tell its user something.
+const INTERNAL: [&str; 8] = [
+    "AssertionError",
+    "AttributeError",
+    "IndexError",
+    "KeyError",
+    "RecursionError",
+    "TypeError",
+    "UnboundLocalError",
+    "ZeroDivisionError",
+];
+
+static EXCEPTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    regex(r"^(?:[a-z_][\w.]*\.)?([A-Z]\w*(?:Error|Exception|Unsupported|Violation|Failure)|Unsupported|Exception)\s*(?::|$)").ok()
+});
+static FRAME: LazyLock<Option<Regex>> = LazyLock::new(|| regex(r#"^\s*[|>]?\s*File "([^"]+)", line \d+"#).ok());
+
+/// The end of a log.
+#[derive(Debug, Clone, Default)]
+pub struct Tail {
+    bytes: Vec<u8>,
+}
+
+/// An exception that ends a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Raised {
+    /// What one from its source file means.
+    pub meaning: Meaning,
+    /// Its line, counted from the last one, which is 0.
+    pub from_end: u64,
+    /// Its text.
+    pub line: Vec<u8>,
+}
+
+impl Tail {
+    /// Feeds the next bytes of the log.
+    pub fn pass(&mut self, data: &[u8]) {
+        let data = &data[data.len().saturating_sub(TAIL_BYTES)..];
+        let keep = TAIL_BYTES - data.len();
+        if self.bytes.len() > keep {
+            self.bytes.drain(..self.bytes.len() - keep);
+        }
+        self.bytes.extend(data);
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The exception that ends the log, if the file that raised it tells what it means.
+    pub fn raised(&self) -> Option<Raised> {
+        let (exception, frame) = (EXCEPTION.as_ref()?, FRAME.as_ref()?);
+        let text = self.bytes.strip_suffix(b"\n").unwrap_or(&self.bytes);
+        let lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end).collect();
+        let at = lines.iter().rposition(|line| exception.is_match(line))?;
+        let name = exception.captures(lines[at])?.get(1)?.as_bytes();
+        let after = lines[at + 1..].iter().filter(|line| !line.is_empty()).count();
+        if after > LINES_AFTER || TELLING.iter().any(|telling| name.ends_with(telling.as_bytes())) {
+            return None;
+        }
+        let files = lines[..at].iter().rev().filter_map(|line| frame.captures(line)?.get(1));
+        let files: Vec<_> = files.take(FRAMES).map(|file| String::from_utf8_lossy(file.as_bytes())).collect();
+        let is_internal = INTERNAL.iter().any(|internal| name.ends_with(internal.as_bytes()));
+        let innermost = || files.first().filter(|_| is_internal).and_then(|file| unforeseen(file));
+        let meaning = files.iter().find_map(|file| module(file)).or_else(innermost)?;
+        Some(Raised { meaning, from_end: (lines.len() - 1 - at) as u64, line: lines[at].to_vec() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FRAMES: &str = "Traceback (most recent call last):\n  File \"/home/u/export.py\", line 9, in <module>\n    main()\n  File \"/v/site-packages/ai_edge_quantizer/algorithm_manager_api.py\", line 31, in compute\n    x[0]\n";
+
+    fn raised(end: &str) -> Option<(u64, String)> {
+        let mut tail = Tail::default();
+        for byte in format!("{FRAMES}{end}").bytes() {
+            tail.pass(&[byte]);
+        }
+        tail.raised().map(|raised| (raised.from_end, String::from_utf8(raised.line).unwrap()))
+    }
+
+    #[test]
+    fn the_exception_that_ends_a_log_is_told_by_its_innermost_known_file() {
+        let key = "KeyError: 'conv1'".to_owned();
+        assert_eq!(raised("KeyError: 'conv1'\n"), Some((0, key.clone())));
+        assert_eq!(raised("KeyError: 'conv1'"), Some((0, key.clone())));
+        assert_eq!(
+            raised("  File \"/v/numpy/x.py\", line 2, in f\nKeyError: 'conv1'\r\nmake: *** [all] Error 1\n"),
+            Some((1, key))
+        );
+    }
+
+    #[test]
+    fn no_exception_and_one_that_tells_by_itself_are_not_told_by_their_file() {
+        for end in ["", "done\n", "ModuleNotFoundError: No module named 'x'\n", "FileNotFoundError: [Errno 2] x\n"] {
+            assert_eq!(raised(end), None, "{end}");
+        }
+        assert_eq!(raised(&format!("KeyError: 'conv1'\n{}", "and it went on\n".repeat(LINES_AFTER + 1))), None);
+    }
+}
