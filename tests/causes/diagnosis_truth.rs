@@ -141,13 +141,14 @@ fn the_figures_of_the_documentation_are_those_of_the_kept_logs() {
     }
 }
 
-/// Number of failures whose logs are word for word those of a healthy run.
-const SILENT_FAILURES: usize = 1;
+/// Number of failures whose logs are word for word those of a healthy run, or that end with status 0 and nothing but
+/// warnings or a line of their own about it.
+const SILENT_FAILURES: usize = 3;
 /// Number of healthy logs with error lines of their own, which are quoted with the note that no known failure
 /// fits.
-const TALKED: usize = 180;
+const TALKED: usize = 182;
 /// Files that new logs and messages are added to; the other sets are settled.
-const GROWING: [&str; 2] = ["later-logs", "program-logs"];
+const GROWING: [&str; 3] = ["later-logs", "made-logs", "program-logs"];
 /// Percentages of failures that are right, that stay right without the signals that only their own thread supports,
 /// and without those of their own project. Raise them when the figures rise.
 const FLOORS: [usize; 3] = [92, 84, 80];

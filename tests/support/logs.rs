@@ -97,6 +97,11 @@ pub fn later() -> Vec<Known> {
     rows("later-logs.jsonl")
 }
 
+/// Logs made with real tools: what the rules before the tables of programs had wrong, and good runs.
+pub fn made() -> Vec<Known> {
+    rows("made-logs.jsonl")
+}
+
 /// Messages of public programs, as their sources print them.
 pub fn programs() -> Vec<Known> {
     rows("program-logs.jsonl")
@@ -150,7 +155,7 @@ fn folder(name: &str) -> Vec<Known> {
 }
 
 /// All kept logs, in sets with what each is.
-pub fn sets() -> [(&'static str, Vec<Known>); 13] {
+pub fn sets() -> [(&'static str, Vec<Known>); 14] {
     [
         ("public threads (`field-logs.jsonl`)", field()),
         ("two audits (`audit-logs.jsonl`)", audit()),
@@ -159,6 +164,7 @@ pub fn sets() -> [(&'static str, Vec<Known>); 13] {
         ("newest threads, files and mistakes (`newest-logs.jsonl`)", newest()),
         ("two sets that were held back (`held-logs.jsonl`)", held()),
         ("thirty-one later sets (`later-logs.jsonl`)", later()),
+        ("seven sets made with real tools (`made-logs.jsonl`)", made()),
         ("real runs (`run-logs/`)", runs()),
         ("real device libraries (`dsp-logs/`)", dsp()),
         ("real converters (`converter-logs/`)", converters()),
