@@ -488,7 +488,12 @@ impl Diagnoser {
         let is_answer = |finding: &Finding| finding.confidence >= ANSWERED && !finding.cause().generic;
         // What the rules answer is never changed by what the tables say, nor that by what any program may print.
         let is_ours = self.is_untied() || self.has("qnn") && !self.is_tied_by_user;
-        let may_have_failed = !is_document && !has_passed && is_ours && self.facts.status() != Some(0);
+        let may_have_failed =
+            !is_document && !has_passed && is_ours && (self.facts.status() != Some(0) || self.tail.is_exception());
+        // Beside a vague answer of the rules only a message in words of its own says more.
+        if !causes.is_empty() {
+            self.told.drop_common();
+        }
         let is_firm = |finding: &Finding| finding.confidence > WEAK && !finding.cause().generic;
         for see in [Self::see_told, Self::see_last, Self::see_raised] {
             if may_have_failed && !causes.iter().any(is_firm) && see(&mut self) {

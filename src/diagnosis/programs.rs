@@ -209,8 +209,11 @@ pub fn said(line: &[u8]) -> Option<Said> {
 
 /// The programs that a text names, as bits.
 pub fn named(text: &[u8]) -> u64 {
-    let begins = |at: usize| at == 0 || !text[at - 1].is_ascii_alphanumeric();
-    let found = TABLE.names.iter().flat_map(|names| names.find_iter(text)).filter(|found| begins(found.start()));
+    let is_word = |c: &u8| c.is_ascii_alphanumeric() || *c == b'_';
+    let found = TABLE.names.iter().flat_map(|names| names.find_overlapping_iter(text)).filter(|found| {
+        let (before, after) = (&text[..found.start()], &text[found.end()..]);
+        !before.last().is_some_and(is_word) && !after.first().is_some_and(is_word)
+    });
     found.fold(0, |bits, found| bits | 1 << found.pattern().as_usize())
 }
 
@@ -296,7 +299,8 @@ mod tests {
     fn a_program_is_named_by_its_modules_and_not_by_part_of_another_word() {
         let bit = |program| 1 << MESSAGES.iter().position(|(name, _)| *name == program).unwrap();
         assert_eq!(named(b"File \"/v/lib/site-packages/aimet_onnx/quantsim.py\", line 3"), bit("aimet_onnx"));
-        assert_eq!(named(b"pytorch and monnx"), 0);
+        assert_eq!(named(b"onnxruntime.capi"), bit("onnxruntime"), "and not onnx");
+        assert_eq!(named(b"pytorch, monnx and onnx_model"), 0);
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub struct TestRun {
     is_google: bool,
     /// A test failed or was skipped, or something else ran.
     is_bad: bool,
+    /// Lines that tell of a test that failed.
+    failed: u32,
     last: String,
 }
 
@@ -42,6 +44,8 @@ impl TestRun {
             self.plan = count.and_then(|count| count.parse().ok()).filter(|count| *count > 0);
         }
         self.is_bad |= line.starts_with("$ ") && self.lines > 1;
+        let has_failed = line.starts_with("not ok") || line.starts_with("FAIL") || line.contains("FAILED");
+        self.failed += u32::from(has_failed);
         self.is_bad |= BAD.iter().any(|start| line.starts_with(start));
         let dots = line.bytes().take_while(|byte| *byte == b'.').count();
         if !line[dots..].starts_with(['/', '\\']) {
@@ -67,8 +71,29 @@ impl TestRun {
         let all = self.is_google && google.is_some() && google == self.plan
             || !self.is_google && self.is_complete
             || pytest.is_some_and(|count| count == self.dots);
-        all && !self.is_bad
+        all && !self.is_bad || self.failed == 0 && is_good_summary(&self.last)
     }
+}
+
+/// The last line of a test in which all went as it should: `6 passed, 0 failed`, `negative tests: 5 run, 0 unexpected`,
+/// `check: PASS`.
+fn is_good_summary(line: &str) -> bool {
+    let line = line.to_ascii_lowercase();
+    let (name, counts) = line.rsplit_once(": ").unwrap_or(("", &line));
+    let is_test = name.is_empty()
+        || ["test", "check"].iter().any(|word| name.ends_with(word) || name.ends_with(&format!("{word}s")));
+    let is_count = |part: &str, words: &[&str]| {
+        let (number, word) = part.split_once(' ').unwrap_or_default();
+        words.contains(&word) && number.parse::<u32>().is_ok()
+    };
+    let is_sum = counts.split_once(", ").is_some_and(|(all, bad)| {
+        is_count(all, &["passed", "run", "tests", "checks"])
+            && !all.starts_with("0 ")
+            && bad.starts_with("0 ")
+            && is_count(bad, &["failed", "failures", "errors", "unexpected"])
+    });
+    is_test
+        && (is_sum || !name.is_empty() && ["pass", "passed", "ok", "all good"].contains(&counts.trim_end_matches('.')))
 }
 
 /// The first and the last line of a run of pytest or unittest, of any length, in which all tests passed.
@@ -102,6 +127,27 @@ mod tests {
         let mut run = TestRun::default();
         log.lines().for_each(|line| run.note(line.as_bytes()));
         run.has_passed()
+    }
+
+    #[test]
+    fn the_summary_of_a_test_is_its_last_line() {
+        for log in [
+            "error: no backend\n6 passed, 0 failed\n",
+            "no such file\nnegative tests: 5 run, 0 unexpected\n",
+            "x\ncheck: PASS\n",
+        ] {
+            assert!(has_passed(log), "{log}");
+        }
+        for log in [
+            "6 passed, 0 failed\nthen it stopped\n",
+            "5 passed, 1 failed\n",
+            "0 passed, 0 failed\n",
+            "FAIL x\n6 passed, 0 failed\n",
+            "status: ok\n",
+            "check: 3 left\n",
+        ] {
+            assert!(!has_passed(log), "{log}");
+        }
     }
 
     #[test]

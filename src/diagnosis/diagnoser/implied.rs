@@ -47,7 +47,13 @@ const MANYS: [&str; 12] = [
 /// Lines at the end of a text that say what it failed of.
 const LAST_LINES: u64 = 6;
 /// Programs that have nothing to do with models, and speak under their own names.
-const OTHERS: [&str; 24] = [
+const OTHERS: [&str; 29] = [
+    "E",
+    "fatal",
+    "psql",
+    "redis-server",
+    "rsync",
+    "wget",
     "apache",
     "apt",
     "cargo",
@@ -61,7 +67,6 @@ const OTHERS: [&str; 24] = [
     "ld",
     "mysql",
     "nginx",
-    "node",
     "npm",
     "postgres",
     "redis",
@@ -94,7 +99,21 @@ const SUCCESSES: [&str; 10] = [
 ];
 
 /// Words of a line that tells of failures beside successes.
-const BUT: [&[u8]; 4] = [b"fail", b"Fail", b"error", b" 0 ok"];
+const BUT: [&[u8]; 13] = [
+    b"fail",
+    b"Fail",
+    b"error",
+    b"Error",
+    b" 0 ok",
+    b"nsuccess",
+    b"not ",
+    b"n't ",
+    b"othing",
+    b"exit code",
+    b"exit status",
+    b"leanup",
+    b"clean-up",
+];
 
 static FINDERS: LazyLock<[Option<AhoCorasick>; 3]> = LazyLock::new(|| [words(FILES), words(SUCCESSES), words(OURS)]);
 
@@ -114,18 +133,14 @@ impl Subject {
         if number > IMPLIED_LINES {
             return;
         }
-        let [files, successes, ours] = FINDERS.each_ref();
+        let [files, _, ours] = FINDERS.each_ref();
         let begins = |at: usize| at == 0 || !line[at - 1].is_ascii_alphabetic();
         let has = |finder: &Option<AhoCorasick>| {
             finder.iter().flat_map(|finder| finder.find_iter(line)).any(|found| begins(found.start()))
         };
         self.is_files = self.is_files || has(files);
         self.is_ours = self.is_ours || has(ours);
-        let is_good = |line: &[u8]| !BUT.iter().any(|word| memchr::memmem::find(line, word).is_some());
-        if successes.as_ref().is_some_and(|finder| finder.is_match(line))
-            && level(line) != Level::Error
-            && is_good(line)
-        {
+        if is_success(line) {
             self.success = number;
         }
     }
@@ -154,10 +169,19 @@ impl Subject {
     }
 }
 
-/// `git: unrecognized option`.
+/// True for a line that tells of a success and of nothing else.
+pub(super) fn is_success(line: &[u8]) -> bool {
+    let tells = FINDERS[1].as_ref().is_some_and(|finder| finder.is_match(line))
+        || line.trim_ascii_start().get(..4).is_some_and(|start| start.eq_ignore_ascii_case(b"done"));
+    tells && level(line) != Level::Error && !BUT.iter().any(|word| memchr::memmem::find(line, word).is_some())
+}
+
+/// `git: unrecognized option`, `Nov 25 10:01:22 web01 nginx[811]: ...`, `npm ERR! ...`.
 fn is_of_others(line: &str) -> bool {
-    let name = line.split([':', '[', ' ']).next().unwrap_or_default();
-    OTHERS.contains(&name) && line[name.len()..].starts_with([':', '['])
+    line.split_whitespace().take(6).any(|word| {
+        let name = word.split([':', '[']).next().unwrap_or_default();
+        OTHERS.contains(&name) && (name.len() < word.len() || line.starts_with("npm ERR!"))
+    })
 }
 
 impl Diagnoser {

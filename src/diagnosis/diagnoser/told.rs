@@ -1,11 +1,32 @@
 //! What public programs print, told by their own messages and by the source file of the exception that ends a log.
 
 use super::Diagnoser;
+use super::implied::is_success;
 use crate::diagnosis::catalogue::causes;
 use crate::diagnosis::evidence::{Evidence, excerpt, excerpt_at};
 use crate::diagnosis::programs::{Meaning, named, said};
 use crate::diagnosis::statements::{Level, level};
 
+/// Words of a line that says what is done instead of what failed, or that it was meant to.
+const INSTEAD: [&str; 17] = [
+    "skipping",
+    "skipped",
+    "taking ",
+    "falling back",
+    "using local",
+    "using default",
+    "rewinding",
+    "(wanted)",
+    "as expected",
+    "upgrading",
+    "will retry",
+    "retrying",
+    "composing",
+    ". pass",
+    "(known",
+    "\"level\":\"info\"",
+    "\"level\": \"info\"",
+];
 /// Most messages that are kept.
 const WAITING: usize = 64;
 
@@ -21,6 +42,11 @@ pub(super) struct Told {
 }
 
 impl Told {
+    /// Drops messages in words of any program.
+    pub fn drop_common(&mut self) {
+        self.waiting.retain(|(needs, ..)| needs.is_none());
+    }
+
     /// Notes which programs a line names.
     pub fn note(&mut self, line: &[u8]) {
         self.named |= named(line);
@@ -33,10 +59,22 @@ fn signal((cause, certainty): Meaning) -> Option<(usize, usize)> {
     Some((cause, signal))
 }
 
+/// True for a line that only warns, or that says what is done instead.
+fn is_noted(line: &str) -> bool {
+    let lower = line.to_ascii_lowercase();
+    level(line.as_bytes()) == Level::Warning || INSTEAD.iter().any(|word| lower.contains(word))
+}
+
 impl Diagnoser {
+    /// The last line that tells of a success, of the first and the last lines of the log.
+    fn last_success(&self) -> u64 {
+        let later = self.tail.lines().position(is_success).map(|from_end| self.lines.saturating_sub(from_end as u64));
+        self.subject.success().max(later.unwrap_or_default())
+    }
+
     /// Keeps what a public program prints; true if the line means anything.
     pub(super) fn hear(&mut self, number: u64, line: &[u8]) -> bool {
-        let Some(found) = said(line) else { return false };
+        let Some(found) = said(line).filter(|_| !is_noted(&String::from_utf8_lossy(line))) else { return false };
         let Some(place) = signal(found.meaning) else { return false };
         self.told.note(line);
         // The last one stands for those after it.
@@ -50,7 +88,9 @@ impl Diagnoser {
         let waiting = std::mem::take(&mut self.told.waiting);
         let programs = self.told.named | named(self.tail.bytes());
         let counts = |needs: Option<usize>| needs.is_none_or(|program| programs & 1 << program != 0);
-        let counted: Vec<_> = waiting.into_iter().filter(|(needs, ..)| counts(*needs)).collect();
+        let success = self.last_success();
+        let counted: Vec<_> =
+            waiting.into_iter().filter(|(needs, _, line)| counts(*needs) && line.line > success).collect();
         let any = !counted.is_empty();
         for (_, place, evidence) in counted {
             self.see(place, evidence);
@@ -60,10 +100,10 @@ impl Diagnoser {
 
     /// Counts what any program may print after its last success.
     pub(super) fn see_last(&mut self) -> bool {
-        let success = self.subject.success();
+        let success = self.last_success();
         for (cause, shown) in causes().iter().zip(&mut self.signals) {
             for (_, shown) in cause.signal.iter().zip(shown).filter(|(signal, _)| signal.last) {
-                shown.retain(|line| line.line >= success && level(line.text.as_bytes()) != Level::Warning);
+                shown.retain(|line| line.line >= success && !is_noted(&line.text));
             }
         }
         self.told.is_last_resort = true;
@@ -75,6 +115,9 @@ impl Diagnoser {
         let Some(raised) = self.tail.raised() else { return false };
         let Some(place) = signal(raised.meaning) else { return false };
         let line = self.lines.saturating_sub(raised.from_end);
+        if line < self.last_success() {
+            return false;
+        }
         self.see(place, Evidence { line, text: excerpt(&raised.line) });
         true
     }

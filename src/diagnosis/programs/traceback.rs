@@ -9,6 +9,10 @@ use std::sync::LazyLock;
 const TAIL_BYTES: usize = 24 * 1024;
 /// Lines after the exception up to which it still ends the log.
 const LINES_AFTER: usize = 30;
+/// How a traceback begins.
+const HEADER: &[u8] = b"(most recent call last):";
+/// What Python says of an exception while it ends.
+const IGNORED: &[u8] = b"Exception ignored in";
 /// Frames, from the innermost, whose files are looked up.
 const FRAMES: usize = 8;
 
@@ -41,7 +45,7 @@ const INTERNAL: [&str; 8] = [
 ];
 
 static EXCEPTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    regex(r"^(?:[a-z_][\w.]*\.)?([A-Z]\w*(?:Error|Exception|Unsupported|Violation|Failure)|Unsupported|Exception)\s*(?::|$)").ok()
+    regex(r"^(?:[a-z_][\w.]*\.)?([A-Z]\w*(?:Error|Exception|Unsupported|Violation|Failure|Interrupt|Expired|Exit)|Unsupported|Exception)\s*(?::|$)").ok()
 });
 static FRAME: LazyLock<Option<Regex>> = LazyLock::new(|| regex(r#"^\s*[|>]?\s*File "([^"]+)", line \d+"#).ok());
 
@@ -77,18 +81,37 @@ impl Tail {
         &self.bytes
     }
 
+    /// True if the last line that is not empty is an exception.
+    pub fn is_exception(&self) -> bool {
+        let mut ends = self.bytes.rsplit(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty());
+        let is_last = ends.next().zip(EXCEPTION.as_ref()).is_some_and(|(line, exception)| exception.is_match(line));
+        is_last && memchr::memmem::find(&self.bytes, IGNORED).is_none()
+    }
+
+    /// The lines, the last one first.
+    pub fn lines(&self) -> impl Iterator<Item = &[u8]> {
+        let text = self.bytes.strip_suffix(b"\n").unwrap_or(&self.bytes);
+        text.rsplit(|byte| *byte == b'\n')
+    }
+
     /// The exception that ends the log, if the file that raised it tells what it means.
     pub fn raised(&self) -> Option<Raised> {
         let (exception, frame) = (EXCEPTION.as_ref()?, FRAME.as_ref()?);
         let text = self.bytes.strip_suffix(b"\n").unwrap_or(&self.bytes);
         let lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end).collect();
         let at = lines.iter().rposition(|line| exception.is_match(line))?;
+        let header = lines[..at].iter().rposition(|line| line.ends_with(HEADER));
+        if header.is_some_and(|header| header > 0 && lines[header - 1].starts_with(IGNORED)) {
+            return None;
+        }
         let name = exception.captures(lines[at])?.get(1)?.as_bytes();
         let after = lines[at + 1..].iter().filter(|line| !line.is_empty()).count();
         if after > LINES_AFTER || TELLING.iter().any(|telling| name.ends_with(telling.as_bytes())) {
             return None;
         }
-        let files = lines[..at].iter().rev().filter_map(|line| frame.captures(line)?.get(1));
+        // The frames of this traceback, not of an earlier one.
+        let own = lines[..at].iter().rev().take_while(|line| !line.ends_with(HEADER));
+        let files = own.filter_map(|line| frame.captures(line)?.get(1));
         let files: Vec<_> = files.take(FRAMES).map(|file| String::from_utf8_lossy(file.as_bytes())).collect();
         let is_internal = INTERNAL.iter().any(|internal| name.ends_with(internal.as_bytes()));
         let innermost = || files.first().filter(|_| is_internal).and_then(|file| unforeseen(file));
@@ -120,6 +143,12 @@ mod tests {
             raised("  File \"/v/numpy/x.py\", line 2, in f\nKeyError: 'conv1'\r\nmake: *** [all] Error 1\n"),
             Some((1, key))
         );
+    }
+
+    #[test]
+    fn an_earlier_traceback_does_not_tell_of_a_later_exception() {
+        let later = "KeyError: 'a'\nTraceback (most recent call last):\n  File \"/home/u/run.py\", line 3, in f\nKeyError: 'b'\n";
+        assert_eq!(raised(later), None);
     }
 
     #[test]
