@@ -63,6 +63,16 @@ pub struct Evidence {
     pub text: String,
 }
 
+/// Adds bytes to the end of a log of which at most `most` are kept.
+pub(super) fn keep_end(kept: &mut Vec<u8>, data: &[u8], most: usize) {
+    let data = &data[data.len().saturating_sub(most)..];
+    let room = most - data.len();
+    if kept.len() > room {
+        kept.drain(..kept.len() - room);
+    }
+    kept.extend(data);
+}
+
 /// A line as evidence.
 pub(super) fn excerpt(line: &[u8]) -> String {
     excerpt_at(line, 0)

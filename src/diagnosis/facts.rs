@@ -1,6 +1,7 @@
 //! What the log as a whole shows: how it ends, which versions and architectures it names, how the program
 //! exited.
 
+use super::evidence::keep_end;
 use super::test_runs::begins_and_ends_as_passed;
 use std::collections::BTreeSet;
 
@@ -56,16 +57,7 @@ impl Facts {
     pub fn pass(&mut self, data: &[u8]) {
         let room = HEAD_BYTES.saturating_sub(self.head.len()).min(data.len());
         self.head.extend(&data[..room]);
-        if data.len() >= TAIL_BYTES {
-            self.tail.clear();
-            self.tail.extend(&data[data.len() - TAIL_BYTES..]);
-            return;
-        }
-        let keep = TAIL_BYTES - data.len();
-        if self.tail.len() > keep {
-            self.tail.drain(..self.tail.len() - keep);
-        }
-        self.tail.extend(data);
+        keep_end(&mut self.tail, data, TAIL_BYTES);
     }
 
     /// A line that names a skel, either as wanted (an address with `?`, a failure) or as present (a listing).

@@ -115,7 +115,8 @@ const BUT: [&[u8]; 13] = [
     b"clean-up",
 ];
 
-static FINDERS: LazyLock<[Option<AhoCorasick>; 3]> = LazyLock::new(|| [words(FILES), words(SUCCESSES), words(OURS)]);
+static FINDERS: LazyLock<[Option<AhoCorasick>; 2]> = LazyLock::new(|| [words(FILES), words(OURS)]);
+static SUCCESS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| words(SUCCESSES));
 
 /// What the start of a log is about.
 #[derive(Debug, Clone, Default)]
@@ -133,7 +134,7 @@ impl Subject {
         if number > IMPLIED_LINES {
             return;
         }
-        let [files, _, ours] = FINDERS.each_ref();
+        let [files, ours] = FINDERS.each_ref();
         let begins = |at: usize| at == 0 || !line[at - 1].is_ascii_alphabetic();
         let has = |finder: &Option<AhoCorasick>| {
             finder.iter().flat_map(|finder| finder.find_iter(line)).any(|found| begins(found.start()))
@@ -171,7 +172,7 @@ impl Subject {
 
 /// True for a line that tells of a success and of nothing else.
 pub(super) fn is_success(line: &[u8]) -> bool {
-    let tells = FINDERS[1].as_ref().is_some_and(|finder| finder.is_match(line))
+    let tells = SUCCESS.as_ref().is_some_and(|finder| finder.is_match(line))
         || line.trim_ascii_start().get(..4).is_some_and(|start| start.eq_ignore_ascii_case(b"done"));
     tells && level(line) != Level::Error && !BUT.iter().any(|word| memchr::memmem::find(line, word).is_some())
 }

@@ -1,6 +1,7 @@
 //! The exception that ends a log, and the source file that raised it.
 
 use super::{Meaning, module, unforeseen};
+use crate::diagnosis::evidence::keep_end;
 use crate::diagnosis::pattern::regex;
 use regex::bytes::Regex;
 use std::sync::LazyLock;
@@ -69,12 +70,7 @@ pub struct Raised {
 impl Tail {
     /// Feeds the next bytes of the log.
     pub fn pass(&mut self, data: &[u8]) {
-        let data = &data[data.len().saturating_sub(TAIL_BYTES)..];
-        let keep = TAIL_BYTES - data.len();
-        if self.bytes.len() > keep {
-            self.bytes.drain(..self.bytes.len() - keep);
-        }
-        self.bytes.extend(data);
+        keep_end(&mut self.bytes, data, TAIL_BYTES);
     }
 
     pub fn bytes(&self) -> &[u8] {
@@ -83,7 +79,7 @@ impl Tail {
 
     /// True if the last line that is not empty is an exception.
     pub fn is_exception(&self) -> bool {
-        let mut ends = self.bytes.rsplit(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty());
+        let mut ends = self.lines().map(<[u8]>::trim_ascii).filter(|line| !line.is_empty());
         let is_last = ends.next().zip(EXCEPTION.as_ref()).is_some_and(|(line, exception)| exception.is_match(line));
         is_last && memchr::memmem::find(&self.bytes, IGNORED).is_none()
     }
@@ -101,7 +97,8 @@ impl Tail {
         let lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end).collect();
         let at = lines.iter().rposition(|line| exception.is_match(line))?;
         let header = lines[..at].iter().rposition(|line| line.ends_with(HEADER));
-        if header.is_some_and(|header| header > 0 && lines[header - 1].starts_with(IGNORED)) {
+        let (before, own) = lines[..at].split_at(header.unwrap_or(0));
+        if header.is_some() && before.last().is_some_and(|line| line.starts_with(IGNORED)) {
             return None;
         }
         let name = exception.captures(lines[at])?.get(1)?.as_bytes();
@@ -110,8 +107,7 @@ impl Tail {
             return None;
         }
         // The frames of this traceback, not of an earlier one.
-        let own = lines[..at].iter().rev().take_while(|line| !line.ends_with(HEADER));
-        let files = own.filter_map(|line| frame.captures(line)?.get(1));
+        let files = own.iter().rev().filter_map(|line| frame.captures(line)?.get(1));
         let files: Vec<_> = files.take(FRAMES).map(|file| String::from_utf8_lossy(file.as_bytes())).collect();
         let is_internal = INTERNAL.iter().any(|internal| name.ends_with(internal.as_bytes()));
         let innermost = || files.first().filter(|_| is_internal).and_then(|file| unforeseen(file));
