@@ -183,7 +183,10 @@ impl Screen {
     /// # Errors
     /// The terminal cannot be written.
     pub fn clear(&mut self) -> io::Result<()> {
-        self.terminal.clear()
+        // Not `Terminal::clear`: that asks the terminal for its cursor and fails if no answer comes in time, as over
+        // a slow line.
+        let size = self.terminal.size()?;
+        self.terminal.resize(size.into())
     }
 
     /// Restores the terminal and suspends this process until it is continued; then takes the terminal over again.
@@ -199,7 +202,7 @@ impl Screen {
             rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP)?;
         }
         enter(self.mouse)?;
-        self.terminal.clear()
+        self.clear()
     }
 
     /// Captures the mouse, or leaves it to the terminal for selecting text.

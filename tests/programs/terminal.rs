@@ -245,9 +245,18 @@ fn the_mouse_focuses_selects_and_scrolls_and_is_given_back() {
     terminal.keys("\x1a");
     terminal.wait_for("the terminal given back", |screen| theirs(screen) && !screen.alternate_screen());
     signal(terminal.pid(), "CONT");
-    terminal.wait_for("the view again", |screen| ours(screen) && screen.alternate_screen());
+    // This terminal answers no questions: the view must come back without any.
+    terminal.wait_for("the view again", |screen| {
+        ours(screen) && screen.alternate_screen() && screen.contents().contains("PAUSED")
+    });
+    terminal.keys("\x0c");
+    terminal.keys(" ");
+    terminal.wait_for("the view, redrawn and running", |screen| {
+        let text = screen.contents();
+        text.contains(A_LAYER) && !text.contains("PAUSED")
+    });
     terminal.keys("q");
-    terminal.end();
+    assert_eq!(terminal.end(), 0);
 }
 
 #[test]
