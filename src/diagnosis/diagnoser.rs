@@ -29,6 +29,7 @@ use wrapped::Wrapped;
 mod again;
 mod blocks;
 mod implied;
+mod recovery;
 mod told;
 mod wrapped;
 
@@ -489,20 +490,26 @@ impl Diagnoser {
         // What the rules answer is never changed by what the tables say, nor that by what any program may print.
         let is_ours = self.is_untied() || self.has("qnn") && !self.is_tied_by_user;
         let may_have_failed =
-            !is_document && !has_passed && is_ours && (self.facts.status() != Some(0) || self.tail.is_exception());
+            !is_document && !has_passed && is_ours && (self.facts.status() != Some(0) || self.tail.ends_badly());
         // Beside a vague answer of the rules only a message in words of its own says more.
         if !causes.is_empty() {
             self.told.drop_common();
         }
         let is_firm = |finding: &Finding| finding.confidence > WEAK && !finding.cause().generic;
-        for see in [Self::see_told, Self::see_last, Self::see_raised] {
+        for see in [Self::see_told, Self::see_last, Self::see_raised, Self::see_mistake] {
             if may_have_failed && !causes.iter().any(is_firm) && see(&mut self) {
                 causes = self.weigh();
             }
         }
+        let has_recovered = !is_document && self.has_recovered(&causes);
+        if has_recovered {
+            causes.clear();
+        }
+        let has_passed = has_passed || has_recovered;
         let succeeded =
             self.rules.flag("run-succeeded").and_then(|flag| self.flags[flag].as_ref()).map(|line| line.line);
-        let exit_status = self.facts.status();
+        // A wrapper's status may be 0 though what it ran failed.
+        let exit_status = self.facts.status().filter(|status| *status != 0 || !self.tail.ends_badly());
         for finding in causes.iter_mut().filter(|finding| finding.id == "option-unknown") {
             finding.remedy = finding.evidence.iter().find_map(|evidence| options::remedy(&evidence.text));
         }

@@ -15,6 +15,8 @@ mod facts;
 mod failure;
 mod fault;
 mod finding;
+mod foreign;
+mod mistakes;
 mod near;
 mod numbers;
 mod options;

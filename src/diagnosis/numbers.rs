@@ -9,6 +9,8 @@ use std::sync::LazyLock;
 /// Farthest distance, in bytes, between a number and an earlier word that makes it a code, with other words
 /// in between.
 const REACH: usize = 44;
+/// The same for a number that ends the line, after a colon.
+const REACH_OF_LAST: usize = 100;
 /// Bytes of a call before its result.
 const LONGEST_CALL: usize = 120;
 /// Words that make the number right after them a code.
@@ -269,7 +271,9 @@ fn word_after(text: &[u8]) -> String {
 /// True if a word such as "failed" comes before the number and nothing in between makes it a different kind
 /// of number.
 fn is_distant(line: &[u8], start: usize, end: usize) -> bool {
-    let from = start.saturating_sub(REACH);
+    // `Failed to create context 0: 5005`
+    let last = line[end..].trim_ascii().is_empty() && line[..start].trim_ascii_end().ends_with(b":");
+    let from = start.saturating_sub(if last { REACH_OF_LAST } else { REACH });
     let mut words = Vec::new();
     let mut at = from;
     // Skip a word that the window cuts.
@@ -292,8 +296,6 @@ fn is_distant(line: &[u8], start: usize, end: usize) -> bool {
         return false;
     };
     let between = &words[place + 1..];
-    // `Failed to create context 0: 5005`
-    let last = line[end..].trim_ascii().is_empty() && line[..start].trim_ascii_end().ends_with(b":");
     let is_number = |word: &(usize, usize)| line[word.0].is_ascii_digit();
     !between.iter().any(|word| is_number(word) && !last || NO_CODES.contains(&lower(word).as_str()))
         && !line[words[place].1..start].contains(&b'=')

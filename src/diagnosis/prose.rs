@@ -45,7 +45,7 @@ pub struct Prose {
     lines: u32,
     sentences: u32,
     marked: u32,
-    /// The text is longer than [`LINES`], or holds a chat model's answer.
+    /// The text is longer than [`LINES`], or holds a chat model's answer or TAP's results.
     is_log: bool,
     headings: u32,
     /// Lines that begin or end a quoted block of Markdown.
@@ -60,7 +60,9 @@ impl Prose {
         if line.is_empty() {
             return;
         }
-        self.is_log |= number > LINES || line.starts_with(b"[BEGIN]");
+        // A chat model's answer; what tests print.
+        let is_printed = [&b"[BEGIN]"[..], b"TAP version ", b"not ok "].iter().any(|start| line.starts_with(start));
+        self.is_log |= number > LINES || is_printed;
         // ```` ```text``` ```` on one line begins no block.
         if line.starts_with(b"```") && !line[3..].ends_with(b"```") {
             self.fences.push(number);

@@ -4,6 +4,8 @@ use super::statements::{Level, level};
 
 /// Bytes of a line that are read.
 const LINE_BYTES: usize = 200;
+/// Lines at the end of a log that hold the summary of its tests.
+const SUMMARY_LINES: usize = 12;
 /// Beginnings of lines that no run has in which all tests passed.
 const BAD: [&str; 5] = ["not ok", "Bail out!", "[  FAILED  ]", "exit ", "exited "];
 
@@ -96,6 +98,50 @@ fn is_good_summary(line: &str) -> bool {
         && (is_sum || !name.is_empty() && ["pass", "passed", "ok", "all good"].contains(&counts.trim_end_matches('.')))
 }
 
+/// True if these last lines of a log, the last one first, are the summary of tests that all passed or failed as they
+/// were expected to: unittest's, pytest's, Node's, GoogleTest's, CTest's, Cargo's, TAP's plan, or a self-test's count.
+pub fn passed_tests<'a>(lines: impl Iterator<Item = &'a [u8]> + Clone) -> bool {
+    let text = |line: &'a [u8]| String::from_utf8_lossy(line).trim().to_owned();
+    let mut bad = lines.clone().map(text);
+    let is_todo = |line: &str| line.to_ascii_uppercase().contains("# TODO");
+    if bad.any(|line| line.starts_with("not ok ") && !is_todo(&line) || line.starts_with("[  FAILED  ]")) {
+        return false;
+    }
+    let ends: Vec<String> = lines.clone().map(text).filter(|line| !line.is_empty()).take(SUMMARY_LINES).collect();
+    let has = |start: &str| ends.iter().any(|line| line.starts_with(start));
+    let last = ends.first().map_or("", String::as_str);
+    let is_unittest = (last == "OK" || last.starts_with("OK (")) && has("Ran ");
+    let is_node = has("# fail 0") && has("# pass ") && !has("# pass 0");
+    let is_google = has("[  PASSED  ] ");
+    let is_rust = last.starts_with("test result: ok. ") && last.contains(" passed; 0 failed");
+    let is_ctest = has("100% tests passed");
+    let summary = last.trim_matches('=').trim();
+    let is_pytest = (last.starts_with("==") || last.ends_with('s'))
+        && summary.split_once(" passed").is_some_and(|(count, _)| count.parse::<u32>().is_ok_and(|count| count > 0))
+        && summary.contains(" in ")
+        && !summary.split([' ', ',']).any(|word| ["failed", "error", "errors"].contains(&word));
+    let plan = ends.iter().find_map(|line| line.strip_prefix("1..")?.parse::<usize>().ok());
+    let is_tap = plan.is_some_and(|plan| {
+        plan > 0
+            && lines.map(text).filter(|line| line.starts_with("ok ") || line.starts_with("not ok ")).count() == plan
+    });
+    let lower = last.to_ascii_lowercase();
+    let is_self_test = ["selftest", "self-test", "self test", "negative test"].iter().any(|word| lower.contains(word))
+        && ["0 unexpected", "0 failed", "0 failures"].iter().any(|count| lower.contains(count));
+    // `# pass 8 skip 2 fail 0`
+    let is_counted = last.starts_with('#') && last.contains("pass") && last.ends_with("fail 0");
+    is_counted
+        || last == "Result: PASS"
+        || is_unittest
+        || is_node
+        || is_google
+        || is_rust
+        || is_ctest
+        || is_pytest
+        || is_tap
+        || is_self_test
+}
+
 /// The first and the last line of a run of pytest or unittest, of any length, in which all tests passed.
 pub fn begins_and_ends_as_passed(head: &str, tail: &str) -> bool {
     let is_run = head.trim_start().lines().next().is_some_and(|line| {
@@ -147,6 +193,34 @@ mod tests {
             "check: 3 left\n",
         ] {
             assert!(!has_passed(log), "{log}");
+        }
+    }
+
+    #[test]
+    fn summaries_of_tests_end_logs_of_tests_that_passed() {
+        let passed = |log: &str| passed_tests(log.lines().rev().map(str::as_bytes));
+        for log in [
+            "x: no such file\nRan 5 tests in 0.1s\n\nOK (skipped=1, expected failures=1)\n",
+            "# x: no such file\nok 1 - a\n1..1\n# pass 1\n# fail 0\n# skipped 0\n",
+            "no such file\n[  PASSED  ] 4 tests.\n[  SKIPPED ] 1 test, listed below:\n",
+            "no such file\ntest result: ok. 3 passed; 0 failed; 0 ignored\n",
+            "no such file\n======= 9 passed, 2 deselected in 0.44s =======\n",
+            "no such file\n100% tests passed, 0 tests failed out of 3\n",
+            "no such file\nok 1\nok 2\n1..2\n",
+            "no such file\nselftest finished, 0 unexpected\n",
+        ] {
+            assert!(passed(log), "{log}");
+        }
+        for log in [
+            "FAILED (failures=1)\nRan 5 tests in 0.1s\n",
+            "not ok 1 - a\n1..1\n# pass 1\n# fail 0\n",
+            "[  FAILED  ] a.b\n[  PASSED  ] 4 tests.\n",
+            "=== 1 failed, 2 passed in 0.1s ===\n",
+            "ok 1\n1..2\n",
+            "OK\n",
+            "done\n",
+        ] {
+            assert!(!passed(log), "{log}");
         }
     }
 

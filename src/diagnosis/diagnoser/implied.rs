@@ -46,9 +46,13 @@ const MANYS: [&str; 12] = [
 
 /// Lines at the end of a text that say what it failed of.
 const LAST_LINES: u64 = 6;
+/// Lines at the end of which none may be of a program that has nothing to do with models.
+const LAST_LINES_OF_OTHERS: usize = 4;
 /// Programs that have nothing to do with models, and speak under their own names.
-const OTHERS: [&str; 29] = [
+const OTHERS: [&str; 31] = [
     "E",
+    "gzip",
+    "tar",
     "fatal",
     "psql",
     "redis-server",
@@ -82,8 +86,25 @@ const OTHERS: [&str; 29] = [
 /// Words of models' files and of their conversion.
 const FILES: [&str; 9] = ["onnx", "tflite", "litert", "gguf", "mnn", "aimet", "quantiz", "quantis", "quant_"];
 /// Words of the hardware and its software, which may be names of the user's own files and programs.
-const OURS: [&str; 12] =
-    ["npu", "htp", "qnn", "hexagon", "snapdragon", "qairt", "qcom", "adreno", "cdsp", "torch", "tensorflow", "keras"];
+const OURS: [&str; 17] = [
+    "array with shape",
+    "inference",
+    "tensor",
+    "models/",
+    "--backend",
+    "npu",
+    "htp",
+    "qnn",
+    "hexagon",
+    "snapdragon",
+    "qairt",
+    "qcom",
+    "adreno",
+    "cdsp",
+    "torch",
+    "tensorflow",
+    "keras",
+];
 /// Words of a line that tells of a success.
 const SUCCESSES: [&str; 10] = [
     "succeeded",
@@ -99,7 +120,8 @@ const SUCCESSES: [&str; 10] = [
 ];
 
 /// Words of a line that tells of failures beside successes.
-const BUT: [&[u8]; 13] = [
+const BUT: [&[u8]; 14] = [
+    b" 0/",
     b"fail",
     b"Fail",
     b"error",
@@ -210,6 +232,12 @@ impl Diagnoser {
         }
     }
 
+    /// True if one of the last lines is of a program that has nothing to do with models. The kernel ends those that do.
+    fn ends_with_others(&self) -> bool {
+        let ends = self.tail.lines().filter(|line| !line.trim_ascii().is_empty()).take(LAST_LINES_OF_OTHERS);
+        ends.map(String::from_utf8_lossy).any(|line| is_of_others(&line) && !line.contains("kernel:"))
+    }
+
     /// The causes of a log that only the user ties to QNN: plain ones, of lines that are no mere warnings.
     pub(super) fn untied_causes(&mut self) -> Vec<Finding> {
         // Messages of several lines may name QNN where no single line does.
@@ -217,6 +245,9 @@ impl Diagnoser {
             return Vec::new();
         }
         self.is_tied_by_user = true;
+        if !self.subject.is_known() && self.ends_with_others() {
+            return Vec::new();
+        }
         self.set_flag("qnn", "only its user ties the text to QNN");
         self.note_roles();
         self.see_near();

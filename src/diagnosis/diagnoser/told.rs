@@ -4,11 +4,12 @@ use super::Diagnoser;
 use super::implied::is_success;
 use crate::diagnosis::catalogue::causes;
 use crate::diagnosis::evidence::{Evidence, excerpt, excerpt_at};
+use crate::diagnosis::mistakes;
 use crate::diagnosis::programs::{Meaning, named, said};
 use crate::diagnosis::statements::{Level, level};
 
 /// Words of a line that says what is done instead of what failed, or that it was meant to.
-const INSTEAD: [&str; 17] = [
+const INSTEAD: [&str; 15] = [
     "skipping",
     "skipped",
     "taking ",
@@ -24,8 +25,6 @@ const INSTEAD: [&str; 17] = [
     "composing",
     ". pass",
     "(known",
-    "\"level\":\"info\"",
-    "\"level\": \"info\"",
 ];
 /// Most messages that are kept.
 const WAITING: usize = 64;
@@ -62,7 +61,9 @@ fn signal((cause, certainty): Meaning) -> Option<(usize, usize)> {
 /// True for a line that only warns, or that says what is done instead.
 fn is_noted(line: &str) -> bool {
     let lower = line.to_ascii_lowercase();
-    level(line.as_bytes()) == Level::Warning || INSTEAD.iter().any(|word| lower.contains(word))
+    // A service may pass on as a warning what the program that it runs calls an error.
+    level(line.as_bytes()) == Level::Warning && !lower.contains("error:")
+        || INSTEAD.iter().any(|word| lower.contains(word))
 }
 
 impl Diagnoser {
@@ -119,6 +120,25 @@ impl Diagnoser {
             return false;
         }
         self.see(place, Evidence { line, text: excerpt(&raised.line) });
+        true
+    }
+
+    /// Counts what the end of the log says in words of its own; true if that means anything.
+    pub(super) fn see_mistake(&mut self) -> bool {
+        // Another vendor's tools have mistakes of their own.
+        if self.has("other-accelerator") || self.has("other-provider") {
+            return false;
+        }
+        let (lines, success) = (self.lines, self.last_success());
+        let number = |from_end: usize| lines.saturating_sub(from_end as u64);
+        let Some(mistake) = mistakes::told(self.tail.lines(), |from_end| success > 0 && number(from_end) <= success)
+        else {
+            return false;
+        };
+        let Some(cause) = causes().iter().position(|cause| cause.id == mistake.cause) else { return false };
+        let Some(place) = signal((cause, mistake.certainty)) else { return false };
+        let text = self.tail.lines().nth(mistake.from_end).map(excerpt).unwrap_or_default();
+        self.see(place, Evidence { line: number(mistake.from_end), text });
         true
     }
 }

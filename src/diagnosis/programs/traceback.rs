@@ -3,6 +3,7 @@
 use super::{Meaning, module, unforeseen};
 use crate::diagnosis::evidence::keep_end;
 use crate::diagnosis::pattern::regex;
+use crate::diagnosis::statements::{Level, level};
 use regex::bytes::Regex;
 use std::sync::LazyLock;
 
@@ -48,6 +49,11 @@ const INTERNAL: [&str; 8] = [
 static EXCEPTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
     regex(r"^(?:[a-z_][\w.]*\.)?([A-Z]\w*(?:Error|Exception|Unsupported|Violation|Failure|Interrupt|Expired|Exit)|Unsupported|Exception)\s*(?::|$)").ok()
 });
+/// `exit=139`, `nrun exit: 137`, `status 124`, `bash: line 1: 14524 Killed  ./run`.
+static STATUS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let killed = r"sh: line \d+: +\d+ (killed|terminated|aborted|segmentation fault|bus error|floating point exception|illegal instruction|file size limit exceeded)";
+    regex(&format!(r"(^|[\s\]])(exit|exited|status|rc|exit code|exit status|returned|code)( with| code| status)?\W{{1,3}}[1-9]\d{{0,2}}\.?$|{killed}")).ok()
+});
 static FRAME: LazyLock<Option<Regex>> = LazyLock::new(|| regex(r#"^\s*[|>]?\s*File "([^"]+)", line \d+"#).ok());
 
 /// The end of a log.
@@ -82,6 +88,18 @@ impl Tail {
         let mut ends = self.lines().map(<[u8]>::trim_ascii).filter(|line| !line.is_empty());
         let is_last = ends.next().zip(EXCEPTION.as_ref()).is_some_and(|(line, exception)| exception.is_match(line));
         is_last && memchr::memmem::find(&self.bytes, IGNORED).is_none()
+    }
+
+    /// True if the last line that is not empty is a shell's report of a program that failed.
+    pub fn is_failed_status(&self) -> bool {
+        let mut ends = self.lines().map(<[u8]>::trim_ascii).filter(|line| !line.is_empty());
+        ends.next().zip(STATUS.as_ref()).is_some_and(|(line, status)| status.is_match(line))
+    }
+
+    /// True if the last line that is not empty tells of a failure: an exception, a shell's report, an error.
+    pub fn ends_badly(&self) -> bool {
+        let last = self.lines().find(|line| !line.trim_ascii().is_empty());
+        self.is_exception() || self.is_failed_status() || last.is_some_and(|line| level(line) == Level::Error)
     }
 
     /// The lines, the last one first.

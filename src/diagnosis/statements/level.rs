@@ -118,11 +118,44 @@ pub fn level(line: &[u8]) -> Level {
             word = word.or(Some(level));
         }
     }
+    let word = word.or_else(|| named(head));
     // `[info] Error: ...`: the mark of an editor or a launcher before the program's own message.
     match (mark, word) {
         (Some(Level::Info | Level::Debug), Some(Level::Error)) if said_right_after(head) => Level::Error,
         _ => mark.or_else(|| logcat(head)).or(word).unwrap_or_default(),
     }
+}
+
+/// `{"level": "info", ...}`, `2026-11-25T23:36:41 | WARN could not ...`, `... agent[28]: <warn> ...`, `... hub[27]: <4> ...`.
+fn named(head: &[u8]) -> Option<Level> {
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric();
+    let of = |word: &[u8]| match word.to_ascii_lowercase().as_slice() {
+        b"fatal" | b"critical" | b"crit" | b"severe" | b"err" | b"error" | b"emerg" | b"alert" | b"3" | b"2" | b"1" => {
+            Some(Level::Error)
+        }
+        b"warn" | b"warning" | b"4" => Some(Level::Warning),
+        b"info" | b"notice" | b"success" | b"5" | b"6" => Some(Level::Info),
+        b"debug" | b"trace" | b"verbose" | b"7" => Some(Level::Debug),
+        _ => None,
+    };
+    if head.trim_ascii_start().starts_with(b"{") {
+        const KEYS: [&[u8]; 6] =
+            [b"\"level\"", b"\"lvl\"", b"\"sev\"", b"\"severity\"", b"\"levelname\"", b"\"loglevel\""];
+        let after = KEYS.iter().find_map(|key| memchr::memmem::find(head, key).map(|at| &head[at + key.len()..]))?;
+        let value = after.split(|byte| !is_word(byte)).find(|word| !word.is_empty())?;
+        // Services pass on everything that a program prints as an error.
+        return of(value).filter(|level| value[0].is_ascii_alphabetic() && *level != Level::Error);
+    }
+    // A mark between angles, which follows the name of a service.
+    let angle = memchr::memmem::find(head, b"]: <").and_then(|at| head[at + 4..].split(|byte| *byte == b'>').next());
+    if let Some(level) = angle.and_then(of) {
+        return Some(level);
+    }
+    // A word in capitals after the time.
+    let words = head.split(|byte| !is_word(byte)).filter(|word| !word.is_empty()).take(10);
+    let is_time = head.first().is_some_and(|byte| byte.is_ascii_digit() || *byte == b'[');
+    let is_level = |word: &&[u8]| word.len() > 3 && word.iter().all(u8::is_ascii_uppercase);
+    is_time.then(|| words.filter(is_level).find_map(of)).flatten()
 }
 
 /// True if the text after the last info or debug mark begins with "error:".

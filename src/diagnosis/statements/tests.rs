@@ -58,6 +58,13 @@ fn levels_of_all_tools_are_read() {
         ("[W:onnxruntime:, a.cc:1 F] x", Level::Warning),
         ("[INFO] [Qnn ExecuTorch]:  <E> x", Level::Error),
         ("<V> x", Level::Debug),
+        (r#"{"ts": 1.5, "level": "fatal", "msg": "x"}"#, Level::Unsaid),
+        (r#"{"severity":"WARNING","event":"x"}"#, Level::Warning),
+        (r#"{"level":30,"msg":"error"}"#, Level::Unsaid),
+        ("2026-11-25T23:36:41 | WARN could not open x", Level::Warning),
+        ("2026-11-26 01:38:16.728 | SUCCESS  | __main__:a:23 - x", Level::Info),
+        ("Nov 26 01:49:10 edge agent[2899]: <warn> x", Level::Warning),
+        ("Nov 26 02:12:14 hub kwsd[27431]: <3> x", Level::Error),
         ("x", Level::Unsaid),
     ] {
         assert_eq!(level(line.as_bytes()), wanted, "{line}");
