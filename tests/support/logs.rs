@@ -164,7 +164,7 @@ pub fn sets() -> [(&'static str, Vec<Known>); 14] {
         ("newest threads, files and mistakes (`newest-logs.jsonl`)", newest()),
         ("two sets that were held back (`held-logs.jsonl`)", held()),
         ("thirty-one later sets (`later-logs.jsonl`)", later()),
-        ("seven sets made with real tools (`made-logs.jsonl`)", made()),
+        ("twenty-one sets made with real tools (`made-logs.jsonl`)", made()),
         ("real runs (`run-logs/`)", runs()),
         ("real device libraries (`dsp-logs/`)", dsp()),
         ("real converters (`converter-logs/`)", converters()),
