@@ -21,7 +21,7 @@ pub fn is_foreign(line: &[u8]) -> bool {
 }
 
 static SYSTEM: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    regex(r"^\s*(\d{4}-)?\d\d-\d\d \d\d:\d\d:\d\d\.\d+ +\d+ |^[vdiwef]/\S+ *[:(]|^\[ *\d+\.\d{4,6}\] |\bsystemd\[\d|\baudit\(").ok()
+    regex(r"^\s*(\d{4}-)?\d\d-\d\d \d\d:\d\d:\d\d\.\d+ +\d+ |^[vdiwef]/\S+ *[:(]|^\[ *\d+\.\d{5,6}\] |\bsystemd\[\d|\baudit\(").ok()
 });
 
 /// True for a line of a log to which many programs write: Android's, the kernel's, systemd's.

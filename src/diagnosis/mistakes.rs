@@ -66,15 +66,15 @@ const WRONG: [(Wrong, &str); 14] = [
     ),
     (
         Wrong::Name,
-        r"\b(no|unknown) (graph )?(input|output|tensor) (named|called|of that name|with (the )?name)|\b(tensor|input|output)s? ?(name)?\W{0,3}.[\w:./-]+.{0,40}\b(has|have|known|available|expected|expects|knows|wants)( only)?\b ?(:|\[|names)|is (none of|not among|not one of) (the )?(inputs|outputs|tensors|\[)|not an? (graph )?(input|output|tensor) (of|name)",
+        r"\b(no|unknown) (graph )?(input|output|tensor) (named|called|of that name|with (the )?name)|\b(tensor|input|output)s? ?(name)?\W{0,3}.[\w:./-]+.{0,40}\b(has|have|known|available|knows)( only)?\b ?(:|\[|names)\s*['\x22\[a-z_]|is (none of|not among|not one of) (the )?(inputs|outputs|tensors|\[)|not an? (graph )?(input|output|tensor) (of|name)",
     ),
     (
         Wrong::Count,
-        r"\b\d+ ?(files?|inputs?|tensors?|arrays?|buffers?|columns?|entries)(\(s\))?\b.{0,60}\b(takes?|needs?|wants?|expects?|expected|has|requires?|for|instead of)\b.{0,20}\d|\b(takes?|needs?|wants?|expects?|expected|has|requires?)\b ?\w* \d+ (graph )?(files?|inputs?|tensors?|arrays?|buffers?)\b.{0,60}\d",
+        r"\b\d+ ?(files?|inputs?|tensors?|arrays?|buffers?|columns?|entries)(\(s\))?\b.{0,60}\b(takes?|needs?|wants?|expects?|expected|has|requires?|instead of)\b.{0,20}\d|\b(takes?|needs?|wants?|expects?|expected|has|requires?)\b ?\w* \d+ (graph )?(files?|inputs?|tensors?|arrays?|buffers?)\b.{0,40}\b(got|given|but|provided|found|were|supplied|only|instead)\b.{0,20}\d",
     ),
     (
         Wrong::Size,
-        r"\b\d+ ?(bytes?|b|elements?|values?|floats?|samples?|items?)\b.{0,60}\b(needs?|wants?|expects?|expected|requires?d?|should|takes?|instead of|but|not)\b.{0,30}\d|\b(needs?|wants?|expects?|expected|requires?d?|should be)\b.{0,20}\d+ ?(bytes?|b|elements?|values?|floats?|samples?)?\b.{0,40}\b(got|has|have|holds|found|is|was|were|read|given|actual)\b.{0,12}\d|\bgot[=: ]+\d+\b.{0,20}\b(want|expect|need)\w*[=: ]+\d+|size (mismatch|differs)|wrong size|bad size|unexpected size",
+        r"\b\d+ ?(bytes?|b|elements?|values?|floats?|samples?|items?)\b.{0,60}\b(needs?|wants?|expects?|expected|requires?d?|should|takes?|instead of|but|not)\b.{0,30}\d+ ?(bytes?|b|elements?|values?|floats?|samples?|items?|\W*$|[),;.])|\b(needs?|wants?|expects?|expected|requires?d?|should be)\b.{0,20}\d+ ?(bytes?|b|elements?|values?|floats?|samples?)\b.{0,40}\b(got|has|have|holds|found|is|was|were|read|given|actual)\b.{0,12}\d|\bgot[=: ]+\d+\b.{0,20}\b(want|expect|need)\w*[=: ]+\d+|size (mismatch|differs)|wrong size|bad size|unexpected size",
     ),
     (
         Wrong::Empty,
@@ -82,7 +82,7 @@ const WRONG: [(Wrong, &str); 14] = [
     ),
     (
         Wrong::Denied,
-        r"permission denied|operation not permitted|access(accessdenied| is| was)? denied|accessdenied|eacces|eperm\b|read-only|not (writable|readable)\b|\(os error (1|13|30)\)",
+        r"permission denied|operation not permitted|access(accessdenied| is| was)? denied|accessdenied|eacces|eperm\b|read-only file|is read-only|not (writable|readable)\b|\(os error (1|13|30)\)",
     ),
     (Wrong::NoFolder, r"not a directory|is a directory|enotdir|eisdir|file exists|\(os error (17|20|21)\)"),
     (
@@ -144,6 +144,7 @@ static FINDERS: LazyLock<Option<Finders>> = LazyLock::new(|| {
         head: regex(r"^\W*((error|fatal|panic|exception)\b|terminate called|.{0,60}\b(error|fatal|critical):)").ok()?,
         aside: regex(r#"^\s*$|^\s+at |^\s*File "|^\s{2,}--?\w|^\s*usage\b|^\s*\^+\s*$|^\s*caused by:\s*$|^\s*\.\.\. \d+ more"#).ok()?,
         said: regex(r"^(\$ .*)?[\w./-]+: (error|fatal|err): ").ok()?,
+        idle: regex(r"queue|buffer|spool|cache|pool|sleeping|waiting|idle").ok()?,
         chip: regex(r"unknown (\w+ )?(chip|chipset|soc)\b").ok()?,
         remark: regex(r"warn|default|instead|falling back|fall back|ignor|skipp|optional|retry|\bif \w|\brm: |checking for|^\s*[|+]|\$\{|%[sdr]|verified|\brocm\b|\bcuda\b|npm err|:\d+:\d+: (fatal )?error|assert|\[(begin|prompt)\]|level zero|ze_result|npu_platform|\b(type|attribute|key|index|name|recursion)error\b|torchgen|^\s*\d+\s{2,}|terminating due to|openvino|level.zero").ok()?,
         value: regex(r#""(?:msg|message|err|error|detail|details|exc|exception|reason|event|evt|what|cause|name|path|file)"\s*:\s*"((?:[^"\\]|\\.)*)""#).ok()?,
@@ -160,6 +161,8 @@ struct Finders {
     /// Frames, usage, blanks.
     aside: Regex,
     chip: Regex,
+    /// What may be empty.
+    idle: Regex,
     /// `tool: error: ...`.
     said: Regex,
     /// It is only a remark, or code.
@@ -268,6 +271,7 @@ impl Finders {
                     None => None,
                 }
             }
+            Wrong::Empty if self.idle.is_match(text) => None,
             Wrong::Empty => match self.object(text, &[List, Config, Model, Input])? {
                 List => sure("input-missing"),
                 Config => sure("config-invalid"),

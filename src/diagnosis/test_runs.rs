@@ -98,48 +98,63 @@ fn is_good_summary(line: &str) -> bool {
         && (is_sum || !name.is_empty() && ["pass", "passed", "ok", "all good"].contains(&counts.trim_end_matches('.')))
 }
 
-/// True if these last lines of a log, the last one first, are the summary of tests that all passed or failed as they
-/// were expected to: unittest's, pytest's, Node's, GoogleTest's, CTest's, Cargo's, TAP's plan, or a self-test's count.
-pub fn passed_tests<'a>(lines: impl Iterator<Item = &'a [u8]> + Clone) -> bool {
+/// Where a log's tests end, counted from its last line, if they all passed or failed as they were expected to, by the summary in
+/// its last lines (the last one first): unittest's, pytest's, Node's, GoogleTest's, CTest's, Cargo's, TAP's plan, or a self-test's
+/// count. Some must have run, and no command come after them.
+pub fn passed_tests<'a>(lines: &(impl Iterator<Item = &'a [u8]> + Clone)) -> Option<usize> {
     let text = |line: &'a [u8]| String::from_utf8_lossy(line).trim().to_owned();
-    let mut bad = lines.clone().map(text);
     let is_todo = |line: &str| line.to_ascii_uppercase().contains("# TODO");
+    let is_skipped = |line: &str| line.to_ascii_uppercase().contains("# SKIP");
+    let mut bad = lines.clone().map(text);
     if bad.any(|line| line.starts_with("not ok ") && !is_todo(&line) || line.starts_with("[  FAILED  ]")) {
-        return false;
+        return None;
     }
-    let ends: Vec<String> = lines.clone().map(text).filter(|line| !line.is_empty()).take(SUMMARY_LINES).collect();
-    let has = |start: &str| ends.iter().any(|line| line.starts_with(start));
-    let last = ends.first().map_or("", String::as_str);
-    let is_unittest = (last == "OK" || last.starts_with("OK (")) && has("Ran ");
-    let is_node = has("# fail 0") && has("# pass ") && !has("# pass 0");
-    let is_google = has("[  PASSED  ] ");
-    let is_rust = last.starts_with("test result: ok. ") && last.contains(" passed; 0 failed");
-    let is_ctest = has("100% tests passed");
+    let ends: Vec<(usize, String)> =
+        lines.clone().map(text).enumerate().filter(|(_, line)| !line.is_empty()).take(SUMMARY_LINES).collect();
+    let ends = &ends[..ends.iter().position(|(_, line)| line.starts_with("$ ")).unwrap_or(ends.len())];
+    // A count after these words, and its line.
+    let counted = |start: &str| {
+        ends.iter().find_map(|(at, line)| {
+            let count = line.strip_prefix(start)?.split(|c: char| !c.is_ascii_digit()).next()?.parse::<u32>().ok()?;
+            Some((*at, count))
+        })
+    };
+    let some = |start: &str| counted(start).filter(|(_, count)| *count > 0).map(|(at, _)| at);
+    let (at, last) = ends.first().map(|(at, line)| (*at, line.as_str()))?;
+    let number =
+        |text: &str| text.rsplit(' ').next().and_then(|count| count.parse::<u32>().ok()).is_some_and(|count| count > 0);
+    let unittest = some("Ran ").filter(|_| last == "OK" || last.starts_with("OK (")).map(|_| at);
+    let node = some("# pass ").zip(counted("# fail ").filter(|(_, count)| *count == 0)).map(|(_, (at, _))| at);
+    let google = some("[  PASSED  ] ");
+    let rust = last
+        .strip_prefix("test result: ok. ")
+        .is_some_and(|rest| !rest.starts_with("0 ") && rest.contains(" passed; 0 failed"));
+    let ctest = ends
+        .iter()
+        .find(|(_, line)| line.starts_with("100% tests passed") && !line.ends_with("out of 0"))
+        .map(|(at, _)| *at);
     let summary = last.trim_matches('=').trim();
     let is_pytest = (last.starts_with("==") || last.ends_with('s'))
         && summary.split_once(" passed").is_some_and(|(count, _)| count.parse::<u32>().is_ok_and(|count| count > 0))
         && summary.contains(" in ")
         && !summary.split([' ', ',']).any(|word| ["failed", "error", "errors"].contains(&word));
-    let plan = ends.iter().find_map(|line| line.strip_prefix("1..")?.parse::<usize>().ok());
-    let is_tap = plan.is_some_and(|plan| {
-        plan > 0
-            && lines.map(text).filter(|line| line.starts_with("ok ") || line.starts_with("not ok ")).count() == plan
-    });
+    let plan = ends.iter().find_map(|(_, line)| line.strip_prefix("1..")?.parse::<usize>().ok());
+    let results = || {
+        lines.clone().map(text).enumerate().filter(|(_, line)| line.starts_with("ok ") || line.starts_with("not ok "))
+    };
+    let tap = plan
+        .filter(|plan| *plan > 0 && results().count() == *plan && !results().all(|(_, line)| is_skipped(&line)))
+        .and_then(|_| results().next())
+        .map(|(at, _)| at);
     let lower = last.to_ascii_lowercase();
     let is_self_test = ["selftest", "self-test", "self test", "negative test"].iter().any(|word| lower.contains(word))
         && ["0 unexpected", "0 failed", "0 failures"].iter().any(|count| lower.contains(count));
     // `# pass 8 skip 2 fail 0`
-    let is_counted = last.starts_with('#') && last.contains("pass") && last.ends_with("fail 0");
-    is_counted
-        || last == "Result: PASS"
-        || is_unittest
-        || is_node
-        || is_google
-        || is_rust
-        || is_ctest
-        || is_pytest
-        || is_tap
-        || is_self_test
+    let is_counted = last.starts_with("# pass ")
+        && number(last.split(" skip").next().unwrap_or_default())
+        && last.ends_with("fail 0");
+    let by_last = is_counted || last == "Result: PASS" || rust || is_pytest || is_self_test;
+    by_last.then_some(at).or(unittest).or(node).or(google).or(ctest).or(tap)
 }
 
 /// The first and the last line of a run of pytest or unittest, of any length, in which all tests passed.
@@ -198,7 +213,7 @@ mod tests {
 
     #[test]
     fn summaries_of_tests_end_logs_of_tests_that_passed() {
-        let passed = |log: &str| passed_tests(log.lines().rev().map(str::as_bytes));
+        let passed = |log: &str| passed_tests(&log.lines().rev().map(str::as_bytes)).is_some();
         for log in [
             "x: no such file\nRan 5 tests in 0.1s\n\nOK (skipped=1, expected failures=1)\n",
             "# x: no such file\nok 1 - a\n1..1\n# pass 1\n# fail 0\n# skipped 0\n",
@@ -219,6 +234,12 @@ mod tests {
             "ok 1\n1..2\n",
             "OK\n",
             "done\n",
+            "Ran 0 tests in 0.0s\n\nOK\n",
+            "[  PASSED  ] 0 tests.\n",
+            "test result: ok. 0 passed; 0 failed; 7 ignored\n",
+            "100% tests passed, 0 tests failed out of 0\n",
+            "ok 1 - a # SKIP no device\n1..1\n",
+            "ok 1 - a\n1..1\n$ ./run\nno such file\n",
         ] {
             assert!(!passed(log), "{log}");
         }

@@ -39,12 +39,20 @@ const SHORTEST_NAME: usize = 6;
 struct Words {
     /// A count of failures that is zero.
     none: Regex,
+    /// A list of providers, which always names the CPU's as well.
+    providers: Regex,
+    /// Times, and places of source code.
+    stamps: Regex,
     /// Something is wrong.
     bad: Regex,
+    /// A part of a whole: `3/9`, `3 of 9`.
+    part: Regex,
     /// Something went well.
     good: Regex,
     /// Something else is done instead.
     instead: Regex,
+    /// What was asked for is not done instead.
+    lost: Regex,
     /// The program's verdict on all that it did.
     verdict: Regex,
     /// The program tests itself.
@@ -55,6 +63,9 @@ struct Words {
     noise: Regex,
     /// A service's answer to a request that was wrong.
     client: Regex,
+    /// A path or the name of a file, whose words say nothing.
+    path: Regex,
+    /// A file that programs read or write.
     file: Regex,
 }
 
@@ -62,43 +73,53 @@ static WORDS: LazyLock<Option<Words>> = LazyLock::new(|| {
     Some(Words {
         none: regex(concat!(
             r#"\b(0|no) (\w+ )?(errors?|failed|failures?|failing|skipped|warnings?|unexpected)\b"#,
-            r#"|(errors?|failed|failures?|skipped)\w*["' ]*[:=] ?0\b|not (needed|used)|stopped cleanly|qnn\w*['\x22, ]+cpuexecutionprovider"#
+            r#"|(errors?|failed|failures?|skipped)\w*["' ]*[:=] ?0\b|not (needed|used)|stopped cleanly|cpu time"#
         ))
         .ok()?,
+        providers: regex(r"qnn\w*['\x22, ]+cpuexecutionprovider").ok()?,
+        // Stamps and places of code say nothing.
+        stamps: regex(r"\d{2,4}[-/]\d\d[-/]\d{2,4}|\d\d:\d\d:\d\d([.,]\d+)?|^\W*\[[\d. :]+\]|\b\w+\.(c|cc|cpp|h|hpp|rs|py|go|java):\d+").ok()?,
         bad: regex(concat!(
             r"fail|error|traceback|exception|cannot|can.?t |could not|couldn.t|unable|not found|no such|missing|invalid",
             r"|abort|killed|segmentation|giv\w+ up|denied|connection refused|refused to|timed? ?out|exit (code|status)?:? ?[1-9]|exited [1-9]",
-            r"|rc=[1-9]|mismatch|wrong|differ|unsupported|unknown|usage:|not |no |panic|fatal|core dumped|terminate|warn",
-            r"|required|expect|nothing|: 0/|stopp|\b0 ok|retry|tried|crash|corrupt|truncated|bad |\xe2\x9c\x97|\xe2\x9d\x8c",
-            r#"|please|^\s+at |however|cpu|-> ?(0x)?[1-9][0-9a-f]{2,}\b|status = 0x[0-9a-f]*[1-9a-f]|" [45]\d\d\b"#
+            r"|rc=[1-9]|mismatch|wrong|differ|unsupported|unknown|usage:|\bnot |\bno |panic|fatal|core dumped|terminate called|terminated (by|with)|warn",
+            r"|required|expect|nothing|: 0/|stopp|retry|tried|crash|corrupt|truncated|bad |\xe2\x9c\x97|\xe2\x9d\x8c|\bfalse\b",
+            r"|\b0 (ok|inferences?|runs?|frames?|outputs?|results?|images?|inputs?|files?|samples?|usable)\b|\b(runs|usable|success|healthy|passed|ok)[ =:\x22]+0\b|\b0(\.0+)? ?(ms|us)\b",
+            r#"|please|^\s+at |however|\bcpu|-> ?(0x)?[1-9][0-9a-f]{2,}\b|status = 0x[0-9a-f]*[1-9a-f]|" [45]\d\d\b"#
         ))
         .ok()?,
+        part: regex(r"\b(\d+) ?(?:/|of) ?(\d+)\b").ok()?,
         good: regex(concat!(
-            r"\b(ok|done|finish\w*|complet\w*|success\w*|succeeded|ready|saved|saving|wrote|written|pass|passed|served|serving",
-            r"|results?|top|top-?\d|latency|mean|avg|average|p50|p95|median|bye|loaded|opened|created|exported|accuracy",
-            r"|listening|elapsed|throughput|fps|ips|outputs?|out|inference|processed|stored|built|verified|healthy|all good",
-            r"|recovered|restored|compiled|copied|selected|chosen|answered|shutdown complete|shutting down)\b|\xe2\x9c[\x93\x94\x85]|\d ?(ms|us|\xc2\xb5s)\b|\[[-\d. ,]+\]|\d/\d|\busing \S*\.(so|dll|onnx|bin|dlc)\b|-> \S+\.[a-z]\w+"
+            r"\b(success\w*|succeeded|ready|saved|wrote|written|pass|passed|served|serving|results?|top-?\d|latency|p50|p95|median",
+            r"|loaded|opened|created|exported|accuracy|listening|throughput|fps|outputs?|inferences?|processed|stored|verified|all good",
+            r"|restored|compiled|copied|selected|chosen|answered|\d+ (ok|done)|usable|identical)\b|\xe2\x9c[\x93\x94\x85]|\x22 200\b|(: |\] ?|^)ok\b|\bok$",
+            r"|\busing \S*\.(so|dll|onnx|bin|dlc)\b|-> \S+\.[a-z]\w+"
         ))
         .ok()?,
         instead: regex(concat!(
-            r"retry|retri|\bagain\b|fall\w* ?back|instead|trying|\bnext\b|switch|rebuil|regenerat|re-?creat|[,;(:] ?creating|skip",
-            r"|ignor|default|quarantin|\bmoved\b|optional|continu|going on|carry|recover|restart|reconnect|using (the )?\w* ?(default|instead|local|cached|backup|built-in)",
-            r"|attempt \d+( of |/)\d|as expected|wanted|known issue|reject|re-?(export|download|compil|fetch)|will (use|try|be)|building|compiling|halving",
-            r"|replac|refused by|exporting|downloading|fetching|first run|stale"
+            r"retry|retri|try(ing)? again|again\b|fall(ing|s)? ?back|instead|trying|\bnext (try|attempt|candidate|backend|library|one|in \d)|, next$|switch(ing|ed) (to|backend)",
+            r"|rebuil|regenerat|re-?creat|[,;(:] ?creating|skipp|\(ignored\)|(using|with|to) (the )?([\w-]+ )?defaults?\b|quarantin|moved to|optional|going on",
+            r"|recover(ed|ing)|reconnect|using (the )?\w* ?(instead|local|cached|backup|built-in)|attempt \d+( of |/)\d|as expected|known issue|reject|replac(ing|ed) it|refused by",
+            r"|re-?(export|download|compil|fetch)|will (use|try|be)|building|compiling|halving|exporting|downloading|fetching|first run|stale"
+        ))
+        .ok()?,
+        lost: regex(concat!(
+            r"\bcpu|without (the )?(npu|htp|qnn|dsp|hexagon|accelerator|gpu)|reference kernel|software|interpreter|xnnpack",
+            r"|fall ?back (engine|path)|default (engine|provider|delegate)"
         ))
         .ok()?,
         verdict: regex(concat!(
-            r"\busable\b|\bcleanly\b|\bsuccess(ful(ly)?)?\b|exit(ed|s)? (with )?(code|status)[: ]*0\b|exited normally|all good|\bhealthy\b",
-            r#"|\b0 (new )?(failures|failed|errors|unexpected)\b|\berrors?["']?[: =]+(0|none)\b|\ball (checks|tests|files|models|jobs|cases)\b"#,
-            r"|\brecovered\b|\d ok\b|^\W*(ok|done|success|pass|passed|finished|completed)\W*$|: (ok|done|passed|finished|completed)\b|\b(check|test|build|run|all) ok\b"
+            r"\d usable\b|\bcleanly\b|\bsuccess(ful(ly)?)?\b|exit(ed|s)? (with )?(code|status)[: ]*0\b|exited normally",
+            r#"|\b0 (new )?(failures|failed|errors|unexpected)\b|\berrors?["']?[: =]+(0|none)\b|\ball (checks|tests|files|models|cases) (ok|pass|done)"#
         ))
         .ok()?,
         test: regex(r"\bself-?test|negative (test|case)|must fail|refused as expected|fails? as (expected|it should)").ok()?,
         warns: regex(r"\bwarn(ing)?\b").ok()?,
-        noise: regex(r"^\W*$|libnative|starting stage|completed stage|ddr bandwidth|_bytes=|\bdebug\b|\[i:")
-        .ok()?,
+        noise: regex(r"^\W*$|libnative|starting stage|completed stage|ddr bandwidth|_bytes=|\bdebug\b|\[i:").ok()?,
         client: regex(r#"" 4\d\d\b|\b4\d\d (bad request|unprocessable)|status["=: ]+4\d\d\b"#).ok()?,
-        file: regex(r"[\w\-]+\.[a-z]\w{1,11}\b").ok()?,
+        path: regex(r"[\w.~-]*[/\\][\w./\\~-]+|\b[\w-]+\.[a-z]\w{1,11}\b").ok()?,
+        file: regex(r"[\w\-]+\.(onnx|dlc|tflite|pte|bin|so|dll|json|ya?ml|toml|ini|cfg|conf|npy|npz|raw|jpe?g|png|bmp|wav|csv|txt|pth?|ckpt|h5|pb|ort|gguf)\b")
+        .ok()?,
     })
 });
 
@@ -107,13 +128,32 @@ impl Words {
         !self.noise.is_match(line) && !is_foreign(line)
     }
 
+    /// The line with counts of nothing as a good word, and without lists of providers.
+    fn plain(&self, line: &[u8]) -> Vec<u8> {
+        let line = self.providers.replace_all(line, &b" "[..]);
+        let line = self.stamps.replace_all(&line, &b" "[..]);
+        self.none.replace_all(&line, &b" ok "[..]).into_owned()
+    }
+
     fn is_bad(&self, line: &[u8]) -> bool {
-        level(line) == Level::Error || self.bad.is_match(&self.none.replace_all(line, &b" ok "[..]))
+        let plain = self.plain(line);
+        level(line) == Level::Error || self.bad.is_match(&plain) || self.is_partial(&plain)
+    }
+
+    /// True for `3 of 9 files written`, and not for a step of many.
+    fn is_partial(&self, plain: &[u8]) -> bool {
+        let number =
+            |part: Option<regex::bytes::Match<'_>>| std::str::from_utf8(part?.as_bytes()).ok()?.parse::<u64>().ok();
+        self.good.is_match(plain)
+            && self
+                .part
+                .captures_iter(plain)
+                .any(|part| number(part.get(1)).zip(number(part.get(2))).is_some_and(|(some, all)| some < all))
     }
 
     /// True if something went well, and nothing wrong.
     fn is_good(&self, line: &[u8]) -> bool {
-        self.good.is_match(&self.none.replace_all(line, &b" ok "[..])) && !self.is_bad(line)
+        self.good.is_match(&self.plain(line)) && !self.is_bad(line)
     }
 
     /// The first line of success after the last line that is bad; `None` if the log does not end well.
@@ -125,35 +165,33 @@ impl Words {
     /// The last line, if it is the program's verdict that all went well.
     fn verdict(&self, lines: &BTreeMap<u64, &[u8]>) -> Option<u64> {
         let (number, last) = lines.iter().rev().find(|(_, line)| !self.noise.is_match(line))?;
-        let is_well = self.is_own(last)
-            && !self.is_bad(last)
-            && self.verdict.is_match(&self.none.replace_all(last, &b" ok "[..]));
+        let is_well = self.is_own(last) && !self.is_bad(last) && self.verdict.is_match(&self.plain(last));
         is_well.then_some(*number)
     }
 
-    /// True if the program says what it does instead of what failed in this line, only warns of it, or has done with
-    /// the same file later.
-    fn is_made_good(&self, failed: &[u8], after: &[&[u8]]) -> bool {
+    /// True if the program says what it does instead of what failed in this line, before it ends well (`until_end` lines
+    /// of its own later), only warns of it, or has done with the same file later.
+    fn is_made_good(&self, failed: &[u8], after: &[&[u8]], until_end: usize) -> bool {
         let own = |line: &[u8]| !is_foreign(line);
-        // On the CPU is not what was asked for.
-        let instead = |line: &[u8]| self.instead.is_match(line) && !is_cpu(line);
+        let instead = |line: &[u8]| {
+            let words = self.path.replace_all(line, &b" "[..]);
+            self.instead.is_match(&words) && !self.lost.is_match(&words)
+        };
         let head = &failed[..failed.len().min(HEAD)];
-        let names: Vec<_> = self.file.find_iter(failed).map(|name| name.as_bytes()).collect();
+        let names: Vec<_> = self
+            .file
+            .find_iter(failed)
+            .map(|name| name.as_bytes())
+            .filter(|name| name.len() >= SHORTEST_NAME)
+            .collect();
         let has_name = |line: &[u8]| {
-            let lower = line.to_ascii_lowercase();
-            names.iter().any(|name| {
-                name.len() >= SHORTEST_NAME && memchr::memmem::find(&lower, &name.to_ascii_lowercase()).is_some()
-            })
+            self.file.find_iter(line).any(|name| names.iter().any(|known| known.eq_ignore_ascii_case(name.as_bytes())))
         };
         own(failed) && (instead(failed) || self.warns.is_match(head))
             || own(failed) && after.iter().take(1).chain([&failed]).any(|line| self.client.is_match(line))
-            || after.iter().take(NEXT_LINES).any(|line| instead(line))
+            || after.iter().take(NEXT_LINES.min(until_end)).any(|line| instead(line))
             || after.iter().any(|line| has_name(line) && self.is_good(line))
     }
-}
-
-fn is_cpu(line: &[u8]) -> bool {
-    memchr::memmem::find(&line.to_ascii_lowercase(), b"cpu").is_some()
 }
 
 impl Diagnoser {
@@ -165,6 +203,11 @@ impl Diagnoser {
         }
         let lines: BTreeMap<u64, &[u8]> =
             (0..).zip(self.tail.lines()).map(|(from_end, line)| (self.lines.saturating_sub(from_end), line)).collect();
+        // The first line may be the end of one.
+        let mut lines = lines;
+        if self.tail.is_cut() {
+            lines.pop_first();
+        }
         // Where many programs write, another one ends well.
         if lines.values().filter(|line| is_of_system(line)).count() >= SYSTEM_LINES {
             return false;
@@ -181,8 +224,9 @@ impl Diagnoser {
         let is_before = |end: u64, shown: &[&Evidence]| {
             !shown.is_empty() && shown.iter().all(|shown| shown.line < end && lines.contains_key(&shown.line))
         };
-        let last = lines.last_key_value().map_or(0, |(number, _)| *number);
-        if passed_tests(lines.values().rev().copied()) && shown.iter().all(|(_, shown)| is_before(last, shown)) {
+        let of_tests =
+            passed_tests(&lines.values().rev().copied()).map(|from_end| self.lines.saturating_sub(from_end as u64));
+        if of_tests.is_some_and(|end| shown.iter().all(|(_, shown)| is_before(end, shown))) {
             return true;
         }
         // A session that was refused, and not one that fell to the CPU in silence.
@@ -206,7 +250,8 @@ impl Diagnoser {
                 && shown.iter().all(|shown| {
                     shown.iter().any(|shown| {
                         let after: Vec<&[u8]> = own.range(shown.line + 1..).map(|(_, line)| *line).collect();
-                        words.is_made_good(lines[&shown.line], &after)
+                        let until_end = own.range(shown.line + 1..=end).count();
+                        words.is_made_good(lines[&shown.line], &after, until_end)
                     })
                 })
         })

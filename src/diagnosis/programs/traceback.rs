@@ -79,6 +79,11 @@ impl Tail {
         keep_end(&mut self.bytes, data, TAIL_BYTES);
     }
 
+    /// True if the log is longer, so that the first line may lack its beginning.
+    pub fn is_cut(&self) -> bool {
+        self.bytes.len() >= TAIL_BYTES
+    }
+
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
