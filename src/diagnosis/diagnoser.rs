@@ -393,6 +393,11 @@ impl Diagnoser {
         self.rules.flag(name).is_some_and(|flag| self.flags[flag].is_some())
     }
 
+    /// The number of a line of the tail, which is counted from the last one.
+    fn number(&self, from_end: usize) -> u64 {
+        self.lines.saturating_sub(from_end as u64)
+    }
+
     /// Counts a signal (indexes of cause and signal).
     fn see(&mut self, (cause, signal): (usize, usize), evidence: Evidence) {
         self.signals[cause][signal].add(evidence);
@@ -489,8 +494,9 @@ impl Diagnoser {
         let is_answer = |finding: &Finding| finding.confidence >= ANSWERED && !finding.cause().generic;
         // What the rules answer is never changed by what the tables say, nor that by what any program may print.
         let is_ours = self.is_untied() || self.has("qnn") && !self.is_tied_by_user;
-        let may_have_failed =
-            !is_document && !has_passed && is_ours && (self.facts.status() != Some(0) || self.tail.ends_badly());
+        // A wrapper's status may be 0 though what it ran failed.
+        let exit_status = self.facts.status().filter(|status| *status != 0 || !self.tail.ends_badly());
+        let may_have_failed = !is_document && !has_passed && is_ours && exit_status != Some(0);
         // Beside a vague answer of the rules only a message in words of its own says more.
         if !causes.is_empty() {
             self.told.drop_common();
@@ -508,8 +514,6 @@ impl Diagnoser {
         let has_passed = has_passed || has_recovered;
         let succeeded =
             self.rules.flag("run-succeeded").and_then(|flag| self.flags[flag].as_ref()).map(|line| line.line);
-        // A wrapper's status may be 0 though what it ran failed.
-        let exit_status = self.facts.status().filter(|status| *status != 0 || !self.tail.ends_badly());
         for finding in causes.iter_mut().filter(|finding| finding.id == "option-unknown") {
             finding.remedy = finding.evidence.iter().find_map(|evidence| options::remedy(&evidence.text));
         }

@@ -101,16 +101,16 @@ fn is_good_summary(line: &str) -> bool {
 /// Where a log's tests end, counted from its last line, if they all passed or failed as they were expected to, by the summary in
 /// its last lines (the last one first): unittest's, pytest's, Node's, GoogleTest's, CTest's, Cargo's, TAP's plan, or a self-test's
 /// count. Some must have run, and no command come after them.
-pub fn passed_tests<'a>(lines: &(impl Iterator<Item = &'a [u8]> + Clone)) -> Option<usize> {
-    let text = |line: &'a [u8]| String::from_utf8_lossy(line).trim().to_owned();
+pub fn passed_tests<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Option<usize> {
+    let lines: Vec<String> = lines.map(|line| String::from_utf8_lossy(line).trim().to_owned()).collect();
     let is_todo = |line: &str| line.to_ascii_uppercase().contains("# TODO");
     let is_skipped = |line: &str| line.to_ascii_uppercase().contains("# SKIP");
-    let mut bad = lines.clone().map(text);
-    if bad.any(|line| line.starts_with("not ok ") && !is_todo(&line) || line.starts_with("[  FAILED  ]")) {
+    let is_bad = |line: &String| line.starts_with("not ok ") && !is_todo(line) || line.starts_with("[  FAILED  ]");
+    if lines.iter().any(is_bad) {
         return None;
     }
-    let ends: Vec<(usize, String)> =
-        lines.clone().map(text).enumerate().filter(|(_, line)| !line.is_empty()).take(SUMMARY_LINES).collect();
+    let ends: Vec<(usize, &String)> =
+        lines.iter().enumerate().filter(|(_, line)| !line.is_empty()).take(SUMMARY_LINES).collect();
     let ends = &ends[..ends.iter().position(|(_, line)| line.starts_with("$ ")).unwrap_or(ends.len())];
     // A count after these words, and its line.
     let counted = |start: &str| {
@@ -139,11 +139,10 @@ pub fn passed_tests<'a>(lines: &(impl Iterator<Item = &'a [u8]> + Clone)) -> Opt
         && summary.contains(" in ")
         && !summary.split([' ', ',']).any(|word| ["failed", "error", "errors"].contains(&word));
     let plan = ends.iter().find_map(|(_, line)| line.strip_prefix("1..")?.parse::<usize>().ok());
-    let results = || {
-        lines.clone().map(text).enumerate().filter(|(_, line)| line.starts_with("ok ") || line.starts_with("not ok "))
-    };
+    let results =
+        || lines.iter().enumerate().filter(|(_, line)| line.starts_with("ok ") || line.starts_with("not ok "));
     let tap = plan
-        .filter(|plan| *plan > 0 && results().count() == *plan && !results().all(|(_, line)| is_skipped(&line)))
+        .filter(|plan| *plan > 0 && results().count() == *plan && !results().all(|(_, line)| is_skipped(line)))
         .and_then(|_| results().next())
         .map(|(at, _)| at);
     let lower = last.to_ascii_lowercase();
@@ -213,7 +212,7 @@ mod tests {
 
     #[test]
     fn summaries_of_tests_end_logs_of_tests_that_passed() {
-        let passed = |log: &str| passed_tests(&log.lines().rev().map(str::as_bytes)).is_some();
+        let passed = |log: &str| passed_tests(log.lines().rev().map(str::as_bytes)).is_some();
         for log in [
             "x: no such file\nRan 5 tests in 0.1s\n\nOK (skipped=1, expected failures=1)\n",
             "# x: no such file\nok 1 - a\n1..1\n# pass 1\n# fail 0\n# skipped 0\n",

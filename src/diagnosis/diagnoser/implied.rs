@@ -234,7 +234,7 @@ impl Diagnoser {
 
     /// True if one of the last lines is of a program that has nothing to do with models. The kernel ends those that do.
     fn ends_with_others(&self) -> bool {
-        let ends = self.tail.lines().filter(|line| !line.trim_ascii().is_empty()).take(LAST_LINES_OF_OTHERS);
+        let ends = self.tail.said_last().take(LAST_LINES_OF_OTHERS);
         ends.map(String::from_utf8_lossy).any(|line| is_of_others(&line) && !line.contains("kernel:"))
     }
 

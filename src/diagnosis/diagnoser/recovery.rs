@@ -172,7 +172,7 @@ impl Words {
     /// True if the program says what it does instead of what failed in this line, before it ends well (`until_end` lines
     /// of its own later), only warns of it, or has done with the same file later.
     fn is_made_good(&self, failed: &[u8], after: &[&[u8]], until_end: usize) -> bool {
-        let own = |line: &[u8]| !is_foreign(line);
+        let is_own = !is_foreign(failed);
         let instead = |line: &[u8]| {
             let words = self.path.replace_all(line, &b" "[..]);
             self.instead.is_match(&words) && !self.lost.is_match(&words)
@@ -187,8 +187,8 @@ impl Words {
         let has_name = |line: &[u8]| {
             self.file.find_iter(line).any(|name| names.iter().any(|known| known.eq_ignore_ascii_case(name.as_bytes())))
         };
-        own(failed) && (instead(failed) || self.warns.is_match(head))
-            || own(failed) && after.iter().take(1).chain([&failed]).any(|line| self.client.is_match(line))
+        let answers = || after.iter().take(1).chain([&failed]).any(|line| self.client.is_match(line));
+        is_own && (instead(failed) || self.warns.is_match(head) || answers())
             || after.iter().take(NEXT_LINES.min(until_end)).any(|line| instead(line))
             || after.iter().any(|line| has_name(line) && self.is_good(line))
     }
@@ -201,10 +201,9 @@ impl Diagnoser {
         if self.facts.status().is_some_and(|status| status != 0) {
             return false;
         }
-        let lines: BTreeMap<u64, &[u8]> =
-            (0..).zip(self.tail.lines()).map(|(from_end, line)| (self.lines.saturating_sub(from_end), line)).collect();
+        let mut lines: BTreeMap<u64, &[u8]> =
+            self.tail.lines().enumerate().map(|(from_end, line)| (self.number(from_end), line)).collect();
         // The first line may be the end of one.
-        let mut lines = lines;
         if self.tail.is_cut() {
             lines.pop_first();
         }
@@ -224,8 +223,7 @@ impl Diagnoser {
         let is_before = |end: u64, shown: &[&Evidence]| {
             !shown.is_empty() && shown.iter().all(|shown| shown.line < end && lines.contains_key(&shown.line))
         };
-        let of_tests =
-            passed_tests(&lines.values().rev().copied()).map(|from_end| self.lines.saturating_sub(from_end as u64));
+        let of_tests = passed_tests(lines.values().rev().copied()).map(|from_end| self.number(from_end));
         if of_tests.is_some_and(|end| shown.iter().all(|(_, shown)| is_before(end, shown))) {
             return true;
         }

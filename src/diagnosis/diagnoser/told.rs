@@ -69,7 +69,7 @@ fn is_noted(line: &str) -> bool {
 impl Diagnoser {
     /// The last line that tells of a success, of the first and the last lines of the log.
     fn last_success(&self) -> u64 {
-        let later = self.tail.lines().position(is_success).map(|from_end| self.lines.saturating_sub(from_end as u64));
+        let later = self.tail.lines().position(is_success).map(|from_end| self.number(from_end));
         self.subject.success().max(later.unwrap_or_default())
     }
 
@@ -115,7 +115,7 @@ impl Diagnoser {
     pub(super) fn see_raised(&mut self) -> bool {
         let Some(raised) = self.tail.raised() else { return false };
         let Some(place) = signal(raised.meaning) else { return false };
-        let line = self.lines.saturating_sub(raised.from_end);
+        let line = self.number(raised.from_end);
         if line < self.last_success() {
             return false;
         }
@@ -129,16 +129,16 @@ impl Diagnoser {
         if self.has("other-accelerator") || self.has("other-provider") {
             return false;
         }
-        let (lines, success) = (self.lines, self.last_success());
-        let number = |from_end: usize| lines.saturating_sub(from_end as u64);
-        let Some(mistake) = mistakes::told(self.tail.lines(), |from_end| success > 0 && number(from_end) <= success)
+        let success = self.last_success();
+        let Some(mistake) =
+            mistakes::told(self.tail.lines(), |from_end| success > 0 && self.number(from_end) <= success)
         else {
             return false;
         };
         let Some(cause) = causes().iter().position(|cause| cause.id == mistake.cause) else { return false };
         let Some(place) = signal((cause, mistake.certainty)) else { return false };
         let text = self.tail.lines().nth(mistake.from_end).map(excerpt).unwrap_or_default();
-        self.see(place, Evidence { line: number(mistake.from_end), text });
+        self.see(place, Evidence { line: self.number(mistake.from_end), text });
         true
     }
 }

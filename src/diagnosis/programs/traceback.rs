@@ -68,7 +68,7 @@ pub struct Raised {
     /// What one from its source file means.
     pub meaning: Meaning,
     /// Its line, counted from the last one, which is 0.
-    pub from_end: u64,
+    pub from_end: usize,
     /// Its text.
     pub line: Vec<u8>,
 }
@@ -89,22 +89,23 @@ impl Tail {
     }
 
     /// True if the last line that is not empty is an exception.
-    pub fn is_exception(&self) -> bool {
-        let mut ends = self.lines().map(<[u8]>::trim_ascii).filter(|line| !line.is_empty());
+    fn is_exception(&self) -> bool {
+        let mut ends = self.said_last().map(<[u8]>::trim_ascii);
         let is_last = ends.next().zip(EXCEPTION.as_ref()).is_some_and(|(line, exception)| exception.is_match(line));
         is_last && memchr::memmem::find(&self.bytes, IGNORED).is_none()
     }
 
-    /// True if the last line that is not empty is a shell's report of a program that failed.
-    pub fn is_failed_status(&self) -> bool {
-        let mut ends = self.lines().map(<[u8]>::trim_ascii).filter(|line| !line.is_empty());
-        ends.next().zip(STATUS.as_ref()).is_some_and(|(line, status)| status.is_match(line))
+    /// True if the last line that is not empty tells of a failure: an exception, a shell's report of a program that failed, an
+    /// error.
+    pub fn ends_badly(&self) -> bool {
+        let is_report = |line: &[u8]| STATUS.as_ref().is_some_and(|status| status.is_match(line.trim_ascii()));
+        let is_failure = |line: &[u8]| is_report(line) || level(line) == Level::Error;
+        self.is_exception() || self.said_last().next().is_some_and(is_failure)
     }
 
-    /// True if the last line that is not empty tells of a failure: an exception, a shell's report, an error.
-    pub fn ends_badly(&self) -> bool {
-        let last = self.lines().find(|line| !line.trim_ascii().is_empty());
-        self.is_exception() || self.is_failed_status() || last.is_some_and(|line| level(line) == Level::Error)
+    /// The lines that are not empty, the last one first.
+    pub fn said_last(&self) -> impl Iterator<Item = &[u8]> {
+        self.lines().filter(|line| !line.trim_ascii().is_empty())
     }
 
     /// The lines, the last one first.
@@ -135,7 +136,7 @@ impl Tail {
         let is_internal = INTERNAL.iter().any(|internal| name.ends_with(internal.as_bytes()));
         let innermost = || files.first().filter(|_| is_internal).and_then(|file| unforeseen(file));
         let meaning = files.iter().find_map(|file| module(file)).or_else(innermost)?;
-        Some(Raised { meaning, from_end: (lines.len() - 1 - at) as u64, line: lines[at].to_vec() })
+        Some(Raised { meaning, from_end: lines.len() - 1 - at, line: lines[at].to_vec() })
     }
 }
 
@@ -145,7 +146,7 @@ mod tests {
 
     const FRAMES: &str = "Traceback (most recent call last):\n  File \"/home/u/export.py\", line 9, in <module>\n    main()\n  File \"/v/site-packages/ai_edge_quantizer/algorithm_manager_api.py\", line 31, in compute\n    x[0]\n";
 
-    fn raised(end: &str) -> Option<(u64, String)> {
+    fn raised(end: &str) -> Option<(usize, String)> {
         let mut tail = Tail::default();
         for byte in format!("{FRAMES}{end}").bytes() {
             tail.pass(&[byte]);
