@@ -146,14 +146,17 @@ pub enum Certainty {
     Guess,
     /// Only where it comes from points to the cause.
     Hint,
+    /// Its words are those of known logs of this cause; see [`super::learned`].
+    Alike,
 }
 
 impl Certainty {
-    const ALL: [(&str, Self, f64); 4] = [
+    const ALL: [(&str, Self, f64); 5] = [
         ("sure", Self::Sure, 0.85),
         ("likely", Self::Likely, 0.72),
         ("guess", Self::Guess, 0.55),
         ("hint", Self::Hint, 0.4),
+        ("alike", Self::Alike, 0.5),
     ];
 
     /// By its name in the tables.
@@ -173,6 +176,13 @@ impl Certainty {
             told: Some(told),
         })
     }
+}
+
+/// The place of the signal that stands for such a cause, given by its place, as indexes of cause and signal; `None` if the
+/// user's own entry replaces the cause.
+pub(super) fn told_signal((cause, certainty): (usize, Certainty)) -> Option<(usize, usize)> {
+    let signal = causes()[cause].signal.iter().position(|signal| signal.told == Some(certainty))?;
+    Some((cause, signal))
 }
 
 /// How close to QNN a line has to be.

@@ -5,6 +5,7 @@ use super::catalogue::{Voids, causes};
 use super::evidence::{Evidence, Seen, Shown, excerpt, excerpt_at};
 use super::facts::Facts;
 use super::finding::{Diagnosis, Finding};
+use super::learned::Reader;
 use super::near::Nearness;
 use super::options;
 use super::platform::Platform;
@@ -20,6 +21,7 @@ use super::stream::Filter;
 use super::test_runs::TestRun;
 use super::trace::Trace;
 use again::Looks;
+use alike::Taught;
 use blocks::{Reading, pieces};
 use implied::Subject;
 use std::collections::BTreeSet;
@@ -27,12 +29,15 @@ use told::Told;
 use wrapped::Wrapped;
 
 mod again;
+mod alike;
 mod blocks;
 mod implied;
 mod recovery;
 mod told;
 mod wrapped;
 
+/// Lines that are left out in one place and still counted; no more of them are kept.
+const MOST_LEFT_OUT: u64 = 1000;
 /// Longer lines are read in pieces of this many bytes.
 const PIECE: usize = 32 * 1024;
 /// Bytes that a piece repeats from the end of the one before, so that a message across the boundary is found.
@@ -84,6 +89,8 @@ pub struct Diagnoser {
     /// True if the start of the current line has been read as a piece of its own.
     in_line: bool,
     lines: u64,
+    /// Lines at the end that are of no log.
+    unnumbered: u64,
     bytes: u64,
     /// Per rule: it needs no more lines.
     done: Vec<bool>,
@@ -92,6 +99,8 @@ pub struct Diagnoser {
     looks: Looks,
     /// Lines read of flags that have echoes.
     echoed: u32,
+    /// Whose reading of the last words counts.
+    taught: Taught,
     /// Signals that do not count, as indices of cause and signal.
     ignored: Vec<(usize, usize)>,
     /// What the lines state, if requested.
@@ -134,12 +143,14 @@ impl Diagnoser {
             line: Vec::new(),
             in_line: false,
             lines: 0,
+            unnumbered: 0,
             bytes: 0,
             done: vec![false; rules.list.len()],
             flags: vec![None; rules.flags.len()],
             signals: causes().iter().map(|cause| vec![Shown::default(); cause.signal.len()]).collect(),
             looks: Looks::default(),
             echoed: 0,
+            taught: Taught::default(),
             ignored: Vec::new(),
             trace: None,
             last: Evidence { line: 0, text: String::new() },
@@ -151,6 +162,11 @@ impl Diagnoser {
     pub fn ignore(&mut self, signals: &[(&str, usize)]) {
         let place = |id: &str| causes().iter().position(|cause| cause.id == id);
         self.ignored = signals.iter().filter_map(|&(id, signal)| Some((place(id)?, signal))).collect();
+    }
+
+    /// Takes another reader of the last words, or none, to measure how well that does.
+    pub fn taught_by(&mut self, reader: Option<&'static Reader>) {
+        self.taught = reader.map_or(Taught::Nothing, Taught::Others);
     }
 
     /// Records what the lines state, as [`Diagnosis::trace`].
@@ -199,6 +215,10 @@ impl Diagnoser {
         let mut plain = Vec::new();
         let mut filter = Filter::lines();
         filter.pass(line, |text| plain.extend(text));
+        // Lines at the end are counted from the last one: those that were left out count, and those without a number do not.
+        let left_out = number.saturating_sub(self.lines + 1).min(MOST_LEFT_OUT);
+        (0..left_out).for_each(|_| self.tail.pass(b"\n"));
+        self.unnumbered += u64::from(number == 0);
         for part in [&plain[..], b"\n"] {
             self.facts.pass(part);
             self.tail.pass(part);
@@ -395,7 +415,8 @@ impl Diagnoser {
 
     /// The number of a line of the tail, which is counted from the last one.
     fn number(&self, from_end: usize) -> u64 {
-        self.lines.saturating_sub(from_end as u64)
+        let from_end = from_end as u64;
+        if from_end < self.unnumbered { 0 } else { self.lines.saturating_sub(from_end - self.unnumbered) }
     }
 
     /// Counts a signal (indexes of cause and signal).
@@ -500,9 +521,12 @@ impl Diagnoser {
         // Beside a vague answer of the rules only a message in words of its own says more.
         if !causes.is_empty() {
             self.told.drop_common();
+            self.told.is_beside = true;
         }
         let is_firm = |finding: &Finding| finding.confidence > WEAK && !finding.cause().generic;
-        for see in [Self::see_told, Self::see_last, Self::see_raised, Self::see_mistake] {
+        for see in
+            [Self::see_told, Self::see_last, Self::see_raised, Self::see_mistake, Self::see_alike, Self::see_hidden]
+        {
             if may_have_failed && !causes.iter().any(is_firm) && see(&mut self) {
                 causes = self.weigh();
             }

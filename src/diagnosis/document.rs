@@ -152,6 +152,9 @@ pub struct CauseRow {
     aliases: &'static [String],
     title: &'static str,
     confidence: f64,
+    /// No rule knows it: only its words are those of known logs of this cause.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    by_words: bool,
     confirmed: Option<bool>,
     stage: &'static str,
     codes: Vec<&'static str>,
@@ -207,6 +210,7 @@ impl CauseRow {
             aliases: &cause.aliases,
             title: &cause.title,
             confidence: finding.confidence,
+            by_words: finding.is_by_words(),
             confirmed: finding.confirmed,
             stage: &cause.stage,
             codes: finding.codes.clone(),

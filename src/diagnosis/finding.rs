@@ -1,6 +1,6 @@
 //! The result of a diagnosis.
 
-use super::catalogue::{Cause, Check};
+use super::catalogue::{Cause, Certainty, Check};
 use super::evidence::{Evidence, Sign};
 use super::fault::Fault;
 use super::platform::Platform;
@@ -62,6 +62,11 @@ impl Finding {
     /// The catalogue's entry: title, stage, reason, fix.
     pub fn cause(&self) -> &'static Cause {
         self.cause
+    }
+
+    /// True if no rule knows the log, and only its words are those of known logs of this cause.
+    pub fn is_by_words(&self) -> bool {
+        self.signs.iter().any(|sign| self.cause.signal[sign.index].told == Some(Certainty::Alike))
     }
 
     /// The fix for this particular case, otherwise the catalogue's.

@@ -9,7 +9,7 @@ static FOREIGN: LazyLock<Option<Regex>> = LazyLock::new(|| {
         // Android's log, the kernel's, FastRPC's.
         r"^\s*\S*\d\d-\d\d \d\d:\d\d:\d\d\.\d+ |^\s*[vdiwe][/ ]\S+ *[:(]|^\[ *\d+\.\d{6}\] |adsprpc|fastrpc|\bkernel: ",
         // QNN's own, HTP's compiler's, ONNX Runtime's.
-        r"|<[ewivd]>|\[ *(error|verbose|info|warning) *\] +<|::error:|\.cc:\d+:+error|\[[ewiv]:onnxruntime|^\[[ewivd]\]\S|^[ewif]\d{4} ",
+        r"|<[ewivd]>|\[ *(error|verbose|info|warning) *\] +<|::error:|\.cc:\d+:+error|\[[ewiv]:onnxruntime|^\[[ewivd]\]\S|^[ewi]\d{4} ",
         r"|onnxruntime_pybind|^\s*file \x22.*(site|dist)-packages|^\S*(site|dist)-packages\S*:\d+|^\s*ep error|^ ?index: \d+ got:|^ ?please fix either|^\S+-\d+ exited with"
     ))
     .ok()

@@ -16,6 +16,10 @@ const APART: usize = 5;
 /// Lines at the end that need not call themselves errors.
 const CLOSING_LINES: usize = 8;
 const FEWEST_LINES: usize = 2;
+/// Lines at the end in which a program says no more than that it failed.
+const HIDDEN_LINES: usize = 3;
+/// Longer lines say more.
+const SHORT: usize = 160;
 /// Longer lines are dumps.
 const LONGEST: usize = 1000;
 
@@ -34,6 +38,7 @@ enum Wrong {
     Missing,
     Unset,
     Unreadable,
+    Key,
     Unknown,
     Time,
 }
@@ -51,18 +56,18 @@ enum Object {
 }
 
 /// In the order in which they are looked for: the plainest words first.
-const WRONG: [(Wrong, &str); 14] = [
+const WRONG: [(Wrong, &str); 15] = [
     (
         Wrong::Full,
         r"no space left|short write|disk (is )?full|file too large|enospc|quota exceeded|wrote (only )?\d+ of \d+|\d+ requested and \d+ written",
     ),
     (
         Wrong::Memory,
-        r"out of memory|bad_alloc|outofmemory|cannot allocate|could not allocate|too many open files|emfile|: error 24\b|cannot create (a )?thread",
+        r"out of memory|bad_alloc|outofmemory|cannot allocate|could not allocate|too many open files|emfile|: error 24\b|cannot create (a )?thread|\b(worker|thread|fork|spawn)\b.{0,40}resource temporarily unavailable",
     ),
     (
         Wrong::Version,
-        r"\b(api|abi|interface)\b.{0,12}v?\d+\.\d+.{0,40}(wants?|needs?|requires?d?|expect\w*|>=|too (old|new)|at least|or later|offers)|\b(needs?|wants?|requires?) .{0,20}\b(api|abi)\b.{0,12}\d+\.\d+",
+        r"\b(api|abi|interface)\b.{0,12}v?\d+\.\d+.{0,40}(wants?|needs?|requires?d?|expect\w*|>=|too (old|new)|at least|or later|offers)|\b(needs?|wants?|requires?) .{0,20}\b(api|abi)\b.{0,12}\d+\.\d+|\b(api|abi)\b ?[<>]?=+ ?\d+\.\d+.{0,20}fail|\bno (suitable |matching )?(provider|interface)\b.{0,30}\b(api|abi|version)\b.{0,8}\d+\.\d+",
     ),
     (
         Wrong::Name,
@@ -70,15 +75,15 @@ const WRONG: [(Wrong, &str); 14] = [
     ),
     (
         Wrong::Count,
-        r"\b\d+ ?(files?|inputs?|tensors?|arrays?|buffers?|columns?|entries)(\(s\))?\b.{0,60}\b(takes?|needs?|wants?|expects?|expected|has|requires?|instead of)\b.{0,20}\d|\b(takes?|needs?|wants?|expects?|expected|has|requires?)\b ?\w* \d+ (graph )?(files?|inputs?|tensors?|arrays?|buffers?)\b.{0,40}\b(got|given|but|provided|found|were|supplied|only|instead)\b.{0,20}\d",
+        r"\b\d+ ?(files?|inputs?|tensors?|arrays?|buffers?|columns?|entries)(\(s\))?\b.{0,60}\b(takes?|needs?|wants?|expects?|expected|has|requires?|instead of)\b.{0,20}\d|\b(takes?|needs?|wants?|expects?|expected|has|requires?)\b ?\w* \d+ (graph )?(files?|inputs?|tensors?|arrays?|buffers?)\b.{0,40}\b(got|given|but|provided|found|were|supplied|only|instead)\b.{0,20}\d|\b\d+ of \d+ (inputs?|tensors?|files?) (supplied|given|provided|found)\b|\b\d+ (--?)?inputs? (given|passed|supplied|provided)\b.{0,20}\b(graph|model|network) (has|takes|wants|needs|expects) \d|\bnothing given for (input|tensor)\b|\b\d+ inputs? expected\b",
     ),
     (
         Wrong::Size,
-        r"\b\d+ ?(bytes?|b|elements?|values?|floats?|samples?|items?)\b.{0,60}\b(needs?|wants?|expects?|expected|requires?d?|should|takes?|instead of|but|not)\b.{0,30}\d+ ?(bytes?|b|elements?|values?|floats?|samples?|items?|\W*$|[),;.])|\b(needs?|wants?|expects?|expected|requires?d?|should be)\b.{0,20}\d+ ?(bytes?|b|elements?|values?|floats?|samples?)\b.{0,40}\b(got|has|have|holds|found|is|was|were|read|given|actual)\b.{0,12}\d|\bgot[=: ]+\d+\b.{0,20}\b(want|expect|need)\w*[=: ]+\d+|size (mismatch|differs)|wrong size|bad size|unexpected size",
+        r"\b\d+ ?(bytes?|b|elements?|values?|floats?|samples?|items?)\b.{0,60}\b(needs?|wants?|expects?|expected|requires?d?|should|takes?|instead of|but|not)\b.{0,30}\d+ ?(bytes?|b|elements?|values?|floats?|samples?|items?|\W*$|[),;.])|\b(needs?|wants?|expects?|expected|requires?d?|should be)\b.{0,20}\d+ ?(bytes?|b|elements?|values?|floats?|samples?)\b.{0,40}\b(got|has|have|holds|found|is|was|were|read|given|actual)\b.{0,12}\d|\bgot[=: ]+\d+\b.{0,20}\b(want|expect|need)\w*[=: ]+\d+|\bsize\W{0,2}\d+\W{0,2} does not match\b|size (mismatch|differs)|wrong size|bad size|unexpected size",
     ),
     (
         Wrong::Empty,
-        r"\b(is|are|was) empty\b|: empty\b|\bempty (file|list|model|config\w*|input)\b|\bno (inputs?|inferences|entries|lines|frames|files|samples|images) (in|found|match|to)\b|\b0 (inputs?|entries|lines|frames|files|samples|images)(\(s\))? (in|found|match|of|from)|\b(0|zero) bytes\b|nothing to (do|run|process)",
+        r"\b(is|are|was) empty\b|: empty\b|\bempty (file|list|model|config\w*|input)\b|\bno (inputs?|inferences|entries|lines|frames|files|samples|images) (in|found|match|to|listed|left)\b|\b(holds|has|contains) no (rows|lines|entries|inputs|frames|samples)\b|\bno usable (inputs?|frames?|files?|samples?|images?)\b|\b0 (inputs?|entries|lines|frames|files|samples|images)(\(s\))? (in|found|match|of|from)|\b(0|zero) bytes\b|nothing to (do|run|process)",
     ),
     (
         Wrong::Denied,
@@ -87,23 +92,27 @@ const WRONG: [(Wrong, &str); 14] = [
     (Wrong::NoFolder, r"not a directory|is a directory|enotdir|eisdir|file exists|\(os error (17|20|21)\)"),
     (
         Wrong::Missing,
-        r"no such file|not found|nosuchfile|filenotfound|enoent|does not exist|doesn.t exist|(cannot|can.t|could not|couldn.t|unable to|failed to) (find|locate|open|read)\b|not there\b|\(os error 2\)",
+        r"no such file|not found|nosuchfile|filenotfound|enoent|does not exist|doesn.t exist|(cannot|can.t|could not|couldn.t|unable to|failed to) (find|locate|open|read)\b|not there\b|\(os error 2\)|cannot open shared object|check failed: .{0,40}\b(good|is_open|f?open)\(",
     ),
     (
         Wrong::Unset,
-        r"\b(not|un)[ -]?set\b|must be (set|given|specified|provided)|variable not (found|defined)|\bno .[\w.-]+. in (the )?(manifest|config\w*|file|settings)|--[\w-]+ (is|are) required\b|missing (required )?(option|argument|parameter|key|field|variable|setting)\b|requires? (an?|one) (argument|value)|not (given|specified|provided|configured)\b|\bno (backend|model|input\w*|graph|config\w*|output\w*) (given|specified|set|configured)|needs --|requires --|without --",
+        r"\b(not|un)[ -]?set\b|must be (set|given|specified|provided)|variable not (found|defined)|\bno .[\w.-]+. in (the )?(manifest|config\w*|file|settings)|--[\w-]+ (is|are) required\b|missing -{1,2}[a-z]|unbound variable|missing (required )?(option|argument|parameter|key|field|variable|setting)\b|requires? (an?|one) (argument|value)|not (given|specified|provided|configured)\b|\bno (backend|model|input\w*|graph|config\w*|output\w*) (given|specified|set|configured)|needs --|requires --|without --|\bno (output|input|model|backend|config|graph)\w* \(-{1,2}[a-z]|[\x27\x22`][\w-]+[\x27\x22`] (is|are) required\b|\b[A-Z]+_[A-Z_]+: (set |must point|please)|\b(wants|takes|needs) (a )?MODEL\b",
     ),
     (
         Wrong::Unreadable,
-        r"parse error|(failed to|cannot|can.t|could not|unable to) parse|parsing|malformed|not valid (json|yaml|toml)|invalid (json|yaml|toml)|is not a(n integer| number| valid (number|integer|float))|invalid (digit|number|integer|float)|syntax ?error|unexpected (token|character|end|eof)|expected .{1,12}, found|expecting (value|property|.,. delimiter)",
+        r"parse error|(failed to|cannot|can.t|could not|unable to) parse|parsing|malformed|not valid (json|yaml|toml)|invalid (json|yaml|toml)|is not a(n integer| number| valid (number|integer|float))|invalid (digit|number|integer|float)|syntax ?error|unexpected (token|character|end|eof)|trailing comma|expected .key = value.|missing comma|unterminated|unquoted|control character|duplicate key|unknown keyword|^\W*(\[[\d. ]+\] *)?(\w+:? +){0,3}[\w./-]+\.(json|ya?ml|toml|ini|cfg|conf):\d+(:\d+)?: |expected .{1,12}, found|expecting (value|property|.,. delimiter)",
+    ),
+    (
+        Wrong::Key,
+        r"\bkeyerror\W{1,4}[a-z_]{3,}\x27?\W*$|(available|failed|error|exception|false)\W{1,3}\x27[a-z_]{3,}\x27\W*$|\bnot an? bool(ean)?\b",
     ),
     (
         Wrong::Unknown,
-        r"\bunknown (\w+ )?(option|key|field|setting|mode|level|argument|flag|dtype|backend|command|value|profile|precision|layout|target|provider|chip|chipset|soc)\b|unrecogni[sz]ed|numberformatexception|no such (option|key|field|setting|mode|level)|not (allowed|supported) (here|value)|must be one of|invalid (value|choice|option|mode|level|key)\b|unexpected (key|field|argument|option)|bad (option|value|argument)",
+        r"\bunknown (\w+ )?(option|key|field|setting|mode|level|argument|flag|dtype|backend|command|value|profile|precision|layout|target|provider|chip|chipset|soc)\b|unrecogni[sz]ed|no such (option|key|field|setting|mode|level)|not (allowed|supported) (here|value)|must be one of|invalid (value|choice|option|mode|level|key)\b|unexpected (key|field|argument|option)|bad (option|value|argument)|config\w*[ _](was )?(rejected|refused)",
     ),
     (
         Wrong::Time,
-        r"timed out|watchdog\b.{0,90}(abort|kill|restart|terminat)|timeoutex|timeout(error)?:|time limit exceeded|deadline (of \w+ ?\w* )?(passed|exceeded|missed)|took too long|\b(status|exit|code|error)\W{1,3}124$",
+        r"timed out|\bno (result|answer|response|reply|output)\b.{0,20}\b(within|in|after|for) \d|\b(unresponsive|not responding) for \d|deadline ?exceeded|watchdog\b.{0,90}(abort|kill|restart|terminat)|timeoutex|timeout(error)?:|time limit exceeded|deadline (of \w+ ?\w* )?(passed|exceeded|missed)|took too long|\bbudget\b.{0,20}(used up|exceeded|exhausted)|\b(status|exit|code|error|rc)\W{1,3}124$",
     ),
 ];
 
@@ -141,13 +150,28 @@ static FINDERS: LazyLock<Option<Finders>> = LazyLock::new(|| {
         wrong: all(&WRONG.map(|(_, text)| text))?,
         objects: all(&OBJECTS.map(|(_, text)| text))?,
         link: regex(r"^\s*(\d+: |caused by:?|cause:|because:?|reason:|what\(\):)").ok()?,
+        announces: regex(r"^\s*caused by:\s*$").ok()?,
+        warns: regex(r"\bwarn(ing)?\b").ok()?,
         head: regex(r"^\W*((error|fatal|panic|exception)\b|terminate called|.{0,60}\b(error|fatal|critical):)").ok()?,
-        aside: regex(r#"^\s*$|^\s+at |^\s*File "|^\s{2,}--?\w|^\s*usage\b|^\s*\^+\s*$|^\s*caused by:\s*$|^\s*\.\.\. \d+ more"#).ok()?,
-        said: regex(r"^(\$ .*)?[\w./-]+: (error|fatal|err): ").ok()?,
+        aside: regex(r#"^\s*$|^\s+at |^\s*File "|^\s{2,}--?\w|^\s*usage\b|^\s*\^+\s*$|^\s*\.\.\. \d+ more"#).ok()?,
+        hidden: regex(concat!(
+            r"\b(npu|htp|qnn|dsp|hexagon|accelerator|engine|session|backend|runtime|inference|delegate|models?|workers?|runner|child|process|pipeline|step|steps|nothing)\b[^:;]{0,40}",
+            r"\b(failed|not available|unavailable|unusable|usable|could not be (initiali[sz]ed|loaded|created|opened|started|run|quanti[sz]ed|converted|compiled|used)",
+            r"|(exited|ended) with (exit )?(status|code) [1-9]\d*|out of service|not servable|returned (status|code|error|rc)? ?-?[1-9]\d*|died|gave up|was not written|crashed)\b|\bfailed in step\b|\bfail rc=[1-9]|\b(no|open|start|create)_session\b|session_(open_)?failed|composing \S+ failed|\bfailed[,;]? \(?see \S* ?log|\b\d+ of \d+ (models?|jobs?|files?) (not|failed|could not)"
+        ))
+        .ok()?,
+        shells: regex(r"^(note|warning|hint|info|cat|ls|rm|cp|mv|find|stat|mkdir|touch|head|tail|grep|sed|awk|ba?sh|zsh|env|make|curl|wget|pip3?|git|ssh|scp|tar|gzip|unzip|python3?|perl|node|java|cannot):|^\S*(error|exception):").ok()?,
+        said: regex(r"^\.?[/a-z][\w./-]*: |^(\$ .*)?\W*\d{2,4}[-:/.]\d\d\S*.{0,20}\b(error|fatal|critical)\b|^\{.*\x22(level|lvl)\x22: ?\x22(error|fatal|critical)|^\S+ +\S+ \S+ error |^\[[\d. ]+\] +(error|fatal)\b").ok()?,
         idle: regex(r"queue|buffer|spool|cache|pool|sleeping|waiting|idle").ok()?,
+        list: regex(r"\.txt\b.{0,12}\b(no|empty|0|zero)\b").ok()?,
+        place: regex(r"[\w/-]+\.[a-z]\w*:\d+: ").ok()?,
+        own_library: regex(r"[./\w-]+/lib\w+\.so: cannot open shared object").ok()?,
+        library: regex(r"\.(so|dll)$").ok()?,
+        no_file: regex(r"filenotfounderror|\[errno 2\]|enoent").ok()?,
         chip: regex(r"unknown (\w+ )?(chip|chipset|soc)\b").ok()?,
         remark: regex(r"warn|default|instead|falling back|fall back|ignor|skipp|optional|retry|\bif \w|\brm: |checking for|^\s*[|+]|\$\{|%[sdr]|verified|\brocm\b|\bcuda\b|npm err|:\d+:\d+: (fatal )?error|assert|\[(begin|prompt)\]|level zero|ze_result|npu_platform|\b(type|attribute|key|index|name|recursion)error\b|torchgen|^\s*\d+\s{2,}|terminating due to|openvino|level.zero").ok()?,
         value: regex(r#""(?:msg|message|err|error|detail|details|exc|exception|reason|event|evt|what|cause|name|path|file)"\s*:\s*"((?:[^"\\]|\\.)*)""#).ok()?,
+        missing: regex(r#""missing"\s*:\s*\[?"([\w.-]+)"#).ok()?,
         names: regex(r"[\w$~./\\-]*[\w-]+\.[a-z]\w{0,10}").ok()?,
     })
 });
@@ -157,19 +181,39 @@ struct Finders {
     objects: Vec<Regex>,
     /// A line that goes on with the error before it.
     link: Regex,
+    /// It says that the next line goes on.
+    announces: Regex,
+    /// A warning by its own word.
+    warns: Regex,
     head: Regex,
     /// Frames, usage, blanks.
     aside: Regex,
     chip: Regex,
+    /// A text that may be a list of inputs.
+    list: Regex,
+    /// A file and a line of it.
+    place: Regex,
+    /// A shared library of the user's, by its path.
+    own_library: Regex,
+    /// A shared library.
+    library: Regex,
+    /// An exception of a file that is not there.
+    no_file: Regex,
     /// What may be empty.
     idle: Regex,
+    /// Something failed, and nothing says why.
+    hidden: Regex,
     /// `tool: error: ...`.
     said: Regex,
+    /// Words before a colon that are no program of the user's.
+    shells: Regex,
     /// It is only a remark, or code.
     remark: Regex,
     /// A text in an object of a JSON log.
     value: Regex,
     names: Regex,
+    /// What an object of a JSON log calls missing.
+    missing: Regex,
 }
 
 /// A cause that the end of a log tells in words of its own.
@@ -194,19 +238,28 @@ pub fn told<'a>(lines: impl Iterator<Item = &'a [u8]>, is_over: impl Fn(usize) -
         .take_while(|(from_end, _)| !is_over(*from_end))
         .filter(|(_, line)| line.len() <= LONGEST && !finders.aside.is_match(line) && !is_foreign(line))
         .collect();
+    let ends = links(finders, &ends);
     // A single line may be a sentence of a manual.
     let is_alone = count < FEWEST_LINES;
-    if is_alone && !ends.first().is_some_and(|(_, line)| finders.said.is_match(line)) {
+    if is_alone
+        && !ends.first().is_some_and(|end| finders.said.is_match(end.line) && !finders.shells.is_match(end.line))
+    {
         return None;
     }
     let mut found: Option<Mistake> = None;
-    for (at, (from_end, line)) in ends.iter().enumerate() {
+    for (at, &Closing { from_end, line, is_link }) in ends.iter().enumerate() {
         if found.as_ref().is_some_and(|found| from_end - found.from_end > APART) {
             break;
         }
         let is_failure = match level(line) {
             Level::Error => !finders.remark.is_match(line),
             Level::Unsaid => at < CLOSING_LINES && !finders.remark.is_match(line),
+            // A service passes on as a warning what the program said that it ran, and then calls it a failure.
+            Level::Warning => {
+                at > 0
+                    && level(ends[at - 1].line) == Level::Error
+                    && !finders.remark.is_match(&finders.warns.replace(line, &b""[..]))
+            }
             _ => false,
         };
         if !is_failure {
@@ -214,23 +267,57 @@ pub fn told<'a>(lines: impl Iterator<Item = &'a [u8]>, is_over: impl Fn(usize) -
         }
         let mut text = finders.message(line).into_owned();
         // A chain of errors reads as one sentence, from its first line to its last.
-        if finders.link.is_match(line) {
-            for (_, before) in ends[at + 1..].iter().take(4) {
-                text = [&finders.message(before)[..], b"; ", &text].concat();
-                if !finders.link.is_match(before) {
+        if is_link {
+            for before in ends[at + 1..].iter().take(4) {
+                text = [&finders.message(before.line)[..], b"; ", &text].concat();
+                if !before.is_link {
                     break;
                 }
             }
         }
         if let Some((cause, certainty)) = finders.cause(&text) {
-            found = Some(Mistake { cause, certainty, from_end: *from_end });
+            found = Some(Mistake { cause, certainty, from_end });
             // The links of a chain after this one are part of it.
-            if finders.link.is_match(line) || finders.head.is_match(line) {
+            if is_link || finders.head.is_match(line) {
                 break;
             }
         }
     }
     found
+}
+
+/// The line, counted from the last one, in which a program ends with no more than that its model, engine or step failed.
+pub fn hidden<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Option<usize> {
+    let finders = FINDERS.as_ref()?;
+    let own = lines.enumerate().filter(|(_, line)| !finders.aside.is_match(line) && !is_foreign(line));
+    let mut ends = own.take(HIDDEN_LINES).filter(|(_, line)| line.len() <= SHORT);
+    let is_hidden = |line: &[u8]| {
+        let text = finders.message(line);
+        finders.hidden.is_match(&text) && !finders.remark.is_match(&text)
+    };
+    ends.find(|(_, line)| is_hidden(line)).map(|(from_end, _)| from_end)
+}
+
+/// A line at the end.
+struct Closing<'a> {
+    /// Its place, counted from the last line, which is 0.
+    from_end: usize,
+    line: &'a [u8],
+    /// It goes on with the error before it.
+    is_link: bool,
+}
+
+/// The lines at the end, without those that only announce the next link of a chain.
+fn links<'a>(finders: &Finders, ends: &[(usize, &'a [u8])]) -> Vec<Closing<'a>> {
+    let announces = |line: &[u8]| finders.announces.is_match(line);
+    let is_announced = |at: usize| ends.get(at + 1).is_some_and(|(_, before)| announces(before));
+    let said = ends.iter().enumerate().filter(|(_, (_, line))| !announces(line));
+    said.map(|(at, &(from_end, line))| Closing {
+        from_end,
+        line,
+        is_link: finders.link.is_match(line) || is_announced(at),
+    })
+    .collect()
 }
 
 impl Finders {
@@ -241,7 +328,14 @@ impl Finders {
         }
         let texts: Vec<&[u8]> =
             self.value.captures_iter(line).filter_map(|found| Some(found.get(1)?.as_bytes())).collect();
-        if texts.is_empty() { Cow::Borrowed(line) } else { Cow::Owned(texts.join(&b": "[..])) }
+        if texts.is_empty() {
+            return Cow::Borrowed(line);
+        }
+        let mut text = texts.join(&b": "[..]);
+        if let Some(missing) = self.missing.captures(line).and_then(|found| found.get(1)) {
+            text.extend([b": missing option ", missing.as_bytes()].concat());
+        }
+        Cow::Owned(text)
     }
 
     fn object(&self, text: &[u8], of: &[Object]) -> Option<Object> {
@@ -271,7 +365,9 @@ impl Finders {
                     None => None,
                 }
             }
+            Wrong::Key => likely("config-invalid"),
             Wrong::Empty if self.idle.is_match(text) => None,
+            Wrong::Empty if self.list.is_match(text) => sure("input-missing"),
             Wrong::Empty => match self.object(text, &[List, Config, Model, Input])? {
                 List => sure("input-missing"),
                 Config => sure("config-invalid"),
@@ -286,7 +382,14 @@ impl Finders {
                 let object = self
                     .object(&named, &[List, Backend, Input, Config, Model])
                     .or_else(|| self.object(text, &[List, Backend]))
-                    .or_else(|| self.object(text, &[Model]).filter(|_| wrong == Wrong::NoFolder))?;
+                    .or_else(|| {
+                        self.object(text, &[Model])
+                            .filter(|_| wrong == Wrong::NoFolder || self.library.is_match(&named))
+                    })
+                    .or_else(|| self.own_library.is_match(text).then_some(Model))
+                    .or_else(|| {
+                        self.object(text, &[Config]).filter(|_| named.is_empty() && self.no_file.is_match(text))
+                    })?;
                 match (object, wrong) {
                     (List | Input, _) => sure("input-missing"),
                     (Backend, _) => sure("backend-library-not-found"),
@@ -303,6 +406,7 @@ impl Finders {
                 _ => sure("option-unknown"),
             },
             Wrong::Unknown if self.chip.is_match(text) => sure("soc-unknown-to-sdk"),
+            Wrong::Unknown if self.place.is_match(text) => sure("config-invalid"),
             Wrong::Unknown => match self.object(text, &[Config, Opt]).unwrap_or(Opt) {
                 Config => sure("config-invalid"),
                 _ => sure("option-unknown"),

@@ -16,6 +16,7 @@ mod failure;
 mod fault;
 mod finding;
 mod foreign;
+pub mod learned;
 mod mistakes;
 mod near;
 mod numbers;

@@ -39,7 +39,7 @@ const LEAST_SCORE: f64 = 3.0;
 const BESIDE: f64 = 0.25;
 
 /// Words of lines that may state a failure.
-const HOT: [&str; 44] = [
+pub(super) const HOT: [&str; 44] = [
     "err",
     "fail",
     "exception",

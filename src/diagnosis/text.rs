@@ -187,7 +187,8 @@ pub fn confidence_text(finding: &Finding) -> String {
         c if c >= 0.35 => "possible",
         _ => "a guess",
     };
-    format!("{word}, {:.0} %", finding.confidence * 100.0)
+    let by = if finding.is_by_words() { ", by the words of known logs alone" } else { "" };
+    format!("{word}, {:.0} %{by}", finding.confidence * 100.0)
 }
 
 fn whole(out: &mut String, rank: usize, finding: &Finding, platform: Option<Platform>, width: usize) {

@@ -15,6 +15,8 @@ type Signal = (&'static str, usize);
 
 fn diagnose(known: &Known, ignored: &[(&str, usize)]) -> Diagnosis {
     let mut diagnoser = Diagnoser::new();
+    // What was learned from these very logs would answer all of them.
+    diagnoser.taught_by(None);
     diagnoser.ignore(ignored);
     if let Some(status) = known.exit_status {
         diagnoser.exit_status(status);
@@ -146,7 +148,7 @@ fn the_figures_of_the_documentation_are_those_of_the_kept_logs() {
 const SILENT_FAILURES: usize = 6;
 /// Number of healthy logs with error lines of their own, which are quoted with the note that no known failure
 /// fits.
-const TALKED: usize = 187;
+const TALKED: usize = 188;
 /// Files that new logs and messages are added to; the other sets are settled.
 const GROWING: [&str; 3] = ["later-logs", "made-logs", "program-logs"];
 /// Percentages of failures that are right, that stay right without the signals that only their own thread supports,

@@ -2,6 +2,8 @@
 
 #![allow(clippy::pedantic, clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
+#[path = "../support/examples.rs"]
+mod examples;
 #[path = "../support/logs.rs"]
 mod logs;
 #[path = "../support/mod.rs"]
@@ -15,5 +17,6 @@ mod diagnose_program;
 mod diagnosis_truth;
 mod doctor;
 mod dsp_lab;
+mod learned;
 mod similar;
 mod vendor_messages;

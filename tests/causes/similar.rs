@@ -66,6 +66,7 @@ fn a_log_of_another_project_leads_to_its_kind() {
     let mut by_project: BTreeMap<String, Vec<Known>> = BTreeMap::new();
     for known in failures() {
         let mut diagnoser = Diagnoser::new();
+        diagnoser.taught_by(None);
         diagnoser.feed(known.log.as_bytes());
         if diagnoser.finish().causes.is_empty() {
             by_project.entry(known.project.clone()).or_default().push(known);

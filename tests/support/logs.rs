@@ -102,6 +102,11 @@ pub fn made() -> Vec<Known> {
     rows("made-logs.jsonl")
 }
 
+/// The ends of more logs of such sets, which only the reader of closing words learns from.
+pub fn read() -> Vec<Known> {
+    rows("read-logs.jsonl")
+}
+
 /// Messages of public programs, as their sources print them.
 pub fn programs() -> Vec<Known> {
     rows("program-logs.jsonl")
@@ -164,7 +169,7 @@ pub fn sets() -> [(&'static str, Vec<Known>); 14] {
         ("newest threads, files and mistakes (`newest-logs.jsonl`)", newest()),
         ("two sets that were held back (`held-logs.jsonl`)", held()),
         ("thirty-one later sets (`later-logs.jsonl`)", later()),
-        ("twenty-one sets made with real tools (`made-logs.jsonl`)", made()),
+        ("thirty-four sets made with real tools (`made-logs.jsonl`)", made()),
         ("real runs (`run-logs/`)", runs()),
         ("real device libraries (`dsp-logs/`)", dsp()),
         ("real converters (`converter-logs/`)", converters()),

@@ -3,12 +3,15 @@
 
 use super::Diagnoser;
 use crate::diagnosis::finding::Finding;
+use crate::diagnosis::learned::SHORTEST;
 use crate::diagnosis::pattern::words;
 use crate::diagnosis::score::{lower, rounded};
 use crate::diagnosis::statements::{Level, level};
 use aho_corasick::AhoCorasick;
 use std::sync::LazyLock;
 
+/// The cause of a program that only says that something failed.
+pub(super) const HIDDEN: &str = "error-hidden-by-program";
 /// Longer logs are of many programs: only those that name QNN are of QNN.
 const IMPLIED_LINES: u64 = 200;
 /// Confidence that a cause needs where nothing but the user ties the log to QNN.
@@ -27,6 +30,10 @@ const ANYBODYS: [&str; 8] = [
     "session-leak-reinit",
     "graph-execute-invalid-handle",
 ];
+/// How likely a text ends as known logs of other programs do that may be one of them.
+const COMMON_WORDS: f32 = 0.3;
+/// The same, if it may be one of another program by its words.
+const COMMON: [&str; 3] = ["input-size-mismatch", "download-failed", "converter-environment"];
 /// Causes that need a word of a model's file or of its conversion: other programs have options, configurations and
 /// shapes, too.
 const MANYS: [&str; 12] = [
@@ -44,6 +51,8 @@ const MANYS: [&str; 12] = [
     "soc-unknown-to-sdk",
 ];
 
+/// How likely a text without a word of models ends as known logs of other programs do.
+const OTHERS_WORDS: f32 = 0.6;
 /// Lines at the end of a text that say what it failed of.
 const LAST_LINES: u64 = 6;
 /// Lines at the end of which none may be of a program that has nothing to do with models.
@@ -86,7 +95,15 @@ const OTHERS: [&str; 31] = [
 /// Words of models' files and of their conversion.
 const FILES: [&str; 9] = ["onnx", "tflite", "litert", "gguf", "mnn", "aimet", "quantiz", "quantis", "quant_"];
 /// Words of the hardware and its software, which may be names of the user's own files and programs.
-const OURS: [&str; 17] = [
+const OURS: [&str; 25] = [
+    "logit",
+    ".raw",
+    ".npy",
+    "infer",
+    "calib",
+    "modelzoo",
+    "libmodel",
+    "input_list",
     "array with shape",
     "inference",
     "tensor",
@@ -138,6 +155,7 @@ const BUT: [&[u8]; 14] = [
 ];
 
 static FINDERS: LazyLock<[Option<AhoCorasick>; 2]> = LazyLock::new(|| [words(FILES), words(OURS)]);
+static HARDWARE: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| words(["npu", "htp", "qnn", "hexagon"]));
 static SUCCESS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| words(SUCCESSES));
 
 /// What the start of a log is about.
@@ -157,7 +175,7 @@ impl Subject {
             return;
         }
         let [files, ours] = FINDERS.each_ref();
-        let begins = |at: usize| at == 0 || !line[at - 1].is_ascii_alphabetic();
+        let begins = |at: usize| at == 0 || line[at] == b'.' || !line[at - 1].is_ascii_alphabetic();
         let has = |finder: &Option<AhoCorasick>| {
             finder.iter().flat_map(|finder| finder.find_iter(line)).any(|found| begins(found.start()))
         };
@@ -181,11 +199,12 @@ impl Subject {
     /// True if the text may have this cause, which its last line in evidence shows. If nothing else answers (`lines` is
     /// the length of the text then) so may what any program says: of a text without a word of models or their hardware
     /// only its end, which says what it failed of.
-    fn allows(&self, finding: &Finding, lines: Option<u64>) -> bool {
+    fn allows(&self, finding: &Finding, lines: Option<u64>, none: f32) -> bool {
         let last = finding.evidence.iter().map(|evidence| evidence.line).max().unwrap_or_default();
         if let Some(lines) = lines {
             let is_end = || last + LAST_LINES > lines && !finding.evidence.iter().any(|line| is_of_others(&line.text));
-            let is_ours = self.is_known() || !ANYBODYS.contains(&finding.id) && is_end();
+            let is_anybodys = ANYBODYS.contains(&finding.id) || COMMON.contains(&finding.id) && none >= COMMON_WORDS;
+            let is_ours = self.is_known() || !is_anybodys && is_end();
             return is_ours && last >= self.success;
         }
         !ANYBODYS.contains(&finding.id) && (self.is_files || !MANYS.contains(&finding.id)) && last >= self.success
@@ -238,6 +257,12 @@ impl Diagnoser {
         ends.map(String::from_utf8_lossy).any(|line| is_of_others(&line) && !line.contains("kernel:"))
     }
 
+    /// True if one of the last lines names the accelerator.
+    fn ends_with_hardware(&self) -> bool {
+        let mut ends = self.tail.said_last().take(LAST_LINES_OF_OTHERS);
+        ends.any(|line| HARDWARE.as_ref().is_some_and(|finder| finder.is_match(line)))
+    }
+
     /// The causes of a log that only the user ties to QNN: plain ones, of lines that are no mere warnings.
     pub(super) fn untied_causes(&mut self) -> Vec<Finding> {
         // Messages of several lines may name QNN where no single line does.
@@ -245,7 +270,7 @@ impl Diagnoser {
             return Vec::new();
         }
         self.is_tied_by_user = true;
-        if !self.subject.is_known() && self.ends_with_others() {
+        if !self.subject.is_known() && (self.ends_with_others() || self.none_likely(SHORTEST) >= OTHERS_WORDS) {
             return Vec::new();
         }
         self.set_flag("qnn", "only its user ties the text to QNN");
@@ -256,8 +281,11 @@ impl Diagnoser {
         }
         let mut causes = self.scored();
         let lines = self.told.is_last_resort.then_some(self.lines);
+        let none = self.none_likely(1);
         causes.retain(|finding| {
-            finding.confidence >= PLAIN && !finding.cause.generic && self.subject.allows(finding, lines)
+            let is_plain = (finding.confidence >= PLAIN || finding.is_by_words()) && !finding.cause.generic;
+            (is_plain || lines.is_some() && finding.id == HIDDEN && self.ends_with_hardware())
+                && self.subject.allows(finding, lines, none)
         });
         for finding in &mut causes {
             lower(finding, "no line names QNN", UNTIED);

@@ -1,9 +1,9 @@
 //! Tells that a program made good what failed: it went on in another way, and ended well.
 
 use super::Diagnoser;
-use crate::diagnosis::evidence::Evidence;
 use crate::diagnosis::finding::Finding;
 use crate::diagnosis::foreign::{is_foreign, is_of_system};
+use crate::diagnosis::learned::SHORTEST;
 use crate::diagnosis::pattern::regex;
 use crate::diagnosis::statements::{Level, level};
 use crate::diagnosis::test_runs::passed_tests;
@@ -32,6 +32,10 @@ const NEXT_LINES: usize = 3;
 const HEAD: usize = 90;
 /// Lines that show a log of many programs.
 const SYSTEM_LINES: usize = 2;
+/// Lines of the program after a failure, fewer than which say nothing of how it went on.
+const QUIET_LINES: usize = 3;
+/// How likely a log that does not end badly ends as known good runs do.
+const LIKE_GOOD_RUNS: f32 = 0.6;
 /// A shorter name of a file may be part of another word.
 const SHORTEST_NAME: usize = 6;
 
@@ -53,8 +57,14 @@ struct Words {
     instead: Regex,
     /// What was asked for is not done instead.
     lost: Regex,
+    /// It came to nothing.
+    nothing: Regex,
     /// The program's verdict on all that it did.
     verdict: Regex,
+    /// A graph has been compiled.
+    compiled: Regex,
+    /// A run of tests begins.
+    begin: Regex,
     /// The program tests itself.
     test: Regex,
     /// A warning by its own word.
@@ -84,7 +94,7 @@ static WORDS: LazyLock<Option<Words>> = LazyLock::new(|| {
             r"|abort|killed|segmentation|giv\w+ up|denied|connection refused|refused to|timed? ?out|exit (code|status)?:? ?[1-9]|exited [1-9]",
             r"|rc=[1-9]|mismatch|wrong|differ|unsupported|unknown|usage:|\bnot |\bno |panic|fatal|core dumped|terminate called|terminated (by|with)|warn",
             r"|required|expect|nothing|: 0/|stopp|retry|tried|crash|corrupt|truncated|bad |\xe2\x9c\x97|\xe2\x9d\x8c|\bfalse\b",
-            r"|\b0 (ok|inferences?|runs?|frames?|outputs?|results?|images?|inputs?|files?|samples?|usable)\b|\b(runs|usable|success|healthy|passed|ok)[ =:\x22]+0\b|\b0(\.0+)? ?(ms|us)\b",
+            r"|\b0 (ok|inferences?|runs?|frames?|outputs?|results?|images?|inputs?|files?|samples?|rows|predictions?|records|requests|models|usable)\b|\b(runs|usable|success|healthy|passed|ok)[ =:\x22]+0\b|\b0(\.0+)? ?(ms|us)\b",
             r#"|please|^\s+at |however|\bcpu|-> ?(0x)?[1-9][0-9a-f]{2,}\b|status = 0x[0-9a-f]*[1-9a-f]|" [45]\d\d\b"#
         ))
         .ok()?,
@@ -92,27 +102,30 @@ static WORDS: LazyLock<Option<Words>> = LazyLock::new(|| {
         good: regex(concat!(
             r"\b(success\w*|succeeded|ready|saved|wrote|written|pass|passed|served|serving|results?|top-?\d|latency|p50|p95|median",
             r"|loaded|opened|created|exported|accuracy|listening|throughput|fps|outputs?|inferences?|processed|stored|verified|all good",
-            r"|restored|compiled|copied|selected|chosen|answered|\d+ (ok|done)|usable|identical)\b|\xe2\x9c[\x93\x94\x85]|\x22 200\b|(: |\] ?|^)ok\b|\bok$",
+            r"|restored|compiled|copied|selected|chosen|answered|\d+ (ok|done)|usable|identical)\b|\xe2\x9c[\x93\x94\x85]|\x22 200\b|(: |\] ?|^)ok\b|\[ ?ok ?\]|\bok$",
             r"|\busing \S*\.(so|dll|onnx|bin|dlc)\b|-> \S+\.[a-z]\w+"
         ))
         .ok()?,
         instead: regex(concat!(
-            r"retry|retri|try(ing)? again|again\b|fall(ing|s)? ?back|instead|trying|\bnext (try|attempt|candidate|backend|library|one|in \d)|, next$|switch(ing|ed) (to|backend)",
+            r"retry|retri|failed \(\d+/\d+\)|try(ing)? again|again\b|fall(ing|s)? ?back|instead|trying|\bnext (try|attempt|candidate|backend|library|one|in \d)|, next$|switch(ing|ed) (to|backend)",
             r"|rebuil|regenerat|re-?creat|[,;(:] ?creating|skipp|\(ignored\)|(using|with|to) (the )?([\w-]+ )?defaults?\b|quarantin|moved to|optional|going on",
             r"|recover(ed|ing)|reconnect|using (the )?\w* ?(instead|local|cached|backup|built-in)|attempt \d+( of |/)\d|as expected|known issue|reject|replac(ing|ed) it|refused by",
-            r"|re-?(export|download|compil|fetch)|will (use|try|be)|building|compiling|halving|exporting|downloading|fetching|first run|stale"
+            r"|re-?(export|download|compil|fetch)|will (use|try|be)|\[skip|building|compiling|halving|exporting|downloading|fetching|first run|stale"
         ))
         .ok()?,
         lost: regex(concat!(
             r"\bcpu|without (the )?(npu|htp|qnn|dsp|hexagon|accelerator|gpu)|reference kernel|software|interpreter|xnnpack",
-            r"|fall ?back (engine|path)|default (engine|provider|delegate)"
+            r"|fall ?back (engine|path)|default (engine|provider|delegate)|fall\w*\W?back.{0,40}cpu"
         ))
         .ok()?,
+        nothing: regex(r"\b0 (ok|inferences?|runs?|frames?|outputs?|results?|images?|samples?|rows|predictions?|records|usable)\b").ok()?,
         verdict: regex(concat!(
             r"\d usable\b|\bcleanly\b|\bsuccess(ful(ly)?)?\b|exit(ed|s)? (with )?(code|status)[: ]*0\b|exited normally",
             r#"|\b0 (new )?(failures|failed|errors|unexpected)\b|\berrors?["']?[: =]+(0|none)\b|\ball (checks|tests|files|models|cases) (ok|pass|done)"#
         ))
         .ok()?,
+        compiled: regex(r"completed stage: finalizing graph|graph_?finalize ok").ok()?,
+        begin: regex(r"= test session starts =|^[.sxfe]{2,}( +\[ *\d+%\])?$|^running \d+ tests?$|^\[=+\] running \d+ test|^tap version|^test project ").ok()?,
         test: regex(r"\bself-?test|negative (test|case)|must fail|refused as expected|fails? as (expected|it should)").ok()?,
         warns: regex(r"\bwarn(ing)?\b").ok()?,
         noise: regex(r"^\W*$|libnative|starting stage|completed stage|ddr bandwidth|_bytes=|\bdebug\b|\[i:").ok()?,
@@ -194,6 +207,72 @@ impl Words {
     }
 }
 
+/// The end of a log, and where it shows the causes.
+struct Course<'a> {
+    words: &'a Words,
+    /// All lines, and those of the program itself.
+    lines: BTreeMap<u64, &'a [u8]>,
+    own: BTreeMap<u64, &'a [u8]>,
+    /// Numbers of the lines of each cause that can be made good.
+    shown: Vec<Vec<u64>>,
+}
+
+impl Course<'_> {
+    /// True if the end follows every line of the causes, and each has one.
+    fn is_before(&self, end: u64) -> bool {
+        self.shown
+            .iter()
+            .all(|shown| !shown.is_empty() && shown.iter().all(|line| *line < end && self.lines.contains_key(line)))
+    }
+
+    /// No cause shows before the line with which a run of tests begins, if it prints one.
+    fn is_of_tests(&self) -> bool {
+        let begin = self.lines.iter().find(|(_, line)| self.words.begin.is_match(line)).map(|(number, _)| *number);
+        self.shown.iter().flatten().all(|line| begin.is_none_or(|begin| *line > begin))
+    }
+
+    /// The program's lines after the first one that shows a cause.
+    fn since(&self) -> impl Iterator<Item = &[u8]> {
+        let first = self.shown.iter().flatten().min().copied().unwrap_or_default();
+        self.own.range(first + 1..).map(|(_, line)| *line)
+    }
+
+    /// The last line is the program's verdict that all went well, on what was meant to fail or is its own.
+    fn has_verdict(&self) -> bool {
+        // What a library refused may have been all that was asked for.
+        let is_own = |line: &[u8]| !is_foreign(line) || level(line) == Level::Warning;
+        let is_meant = || {
+            self.own.values().any(|line| self.words.test.is_match(line))
+                || self.shown.iter().flatten().all(|shown| is_own(self.lines[shown]))
+        };
+        self.words.verdict(&self.lines).is_some_and(|end| self.is_before(end) && is_meant())
+    }
+
+    /// Another context was compiled after one was refused.
+    fn is_rebuilt(&self) -> bool {
+        let first = self.shown.iter().flatten().min().copied().unwrap_or_default();
+        self.lines.range(first + 1..).any(|(_, line)| self.words.compiled.is_match(line))
+    }
+
+    /// The last line of the program is not bad, and it said some others after the causes.
+    fn ends_quietly(&self) -> bool {
+        let Some((last, line)) = self.own.last_key_value() else { return false };
+        let after = self.shown.iter().flatten().max().map_or(0, |shown| self.own.range(shown + 1..).count());
+        after >= QUIET_LINES && !self.words.is_bad(line) && self.is_before(*last)
+    }
+
+    /// Every cause has a line that the program made good before it ended well.
+    fn is_made_good(&self, end: u64) -> bool {
+        self.shown.iter().all(|shown| {
+            shown.iter().any(|shown| {
+                let after: Vec<&[u8]> = self.own.range(shown + 1..).map(|(_, line)| *line).collect();
+                let until_end = self.own.range(shown + 1..=end).count();
+                self.words.is_made_good(self.lines[shown], &after, until_end)
+            })
+        })
+    }
+}
+
 impl Diagnoser {
     /// True if the log ends well and the program made good what these causes show.
     pub(super) fn has_recovered(&self, causes: &[Finding]) -> bool {
@@ -211,20 +290,12 @@ impl Diagnoser {
         if lines.values().filter(|line| is_of_system(line)).count() >= SYSTEM_LINES {
             return false;
         }
-        let own: BTreeMap<u64, &[u8]> =
-            lines.iter().filter(|(_, line)| words.is_own(line)).map(|(number, line)| (*number, *line)).collect();
-        let shown: Vec<(bool, Vec<&Evidence>)> = causes
-            .iter()
-            .map(|finding| {
-                let lines = finding.evidence.iter().filter(|line| line.line > 0).collect();
-                (STAYS.contains(&finding.id) && finding.id != best.id, lines)
-            })
-            .collect();
-        let is_before = |end: u64, shown: &[&Evidence]| {
-            !shown.is_empty() && shown.iter().all(|shown| shown.line < end && lines.contains_key(&shown.line))
-        };
         let of_tests = passed_tests(lines.values().rev().copied()).map(|from_end| self.number(from_end));
-        if of_tests.is_some_and(|end| shown.iter().all(|(_, shown)| is_before(end, shown))) {
+        let own = lines.iter().filter(|(_, line)| words.is_own(line)).map(|(number, line)| (*number, *line)).collect();
+        let numbers =
+            |finding: &Finding| finding.evidence.iter().map(|line| line.line).filter(|line| *line > 0).collect();
+        let mut course = Course { words, lines, own, shown: causes.iter().map(numbers).collect() };
+        if of_tests.is_some_and(|end| course.is_before(end) && course.is_of_tests()) {
             return true;
         }
         // A session that was refused, and not one that fell to the CPU in silence.
@@ -232,27 +303,22 @@ impl Diagnoser {
         if STAYS.contains(&best.id) && !is_refused() {
             return false;
         }
-        let shown: Vec<&Vec<&Evidence>> = shown.iter().filter(|(stays, _)| !stays).map(|(_, shown)| shown).collect();
-        let is_before = |end: u64| shown.iter().all(|shown| is_before(end, shown));
-        // What a library refused may have been all that was asked for.
-        let is_own = |line: &[u8]| !is_foreign(line) || level(line) == Level::Warning;
-        let is_meant = || {
-            own.values().any(|line| words.test.is_match(line))
-                || shown.iter().copied().flatten().all(|shown| is_own(lines[&shown.line]))
-        };
-        if words.verdict(&lines).is_some_and(|end| is_before(end) && is_meant()) {
+        let stays = |finding: &Finding| STAYS.contains(&finding.id) && finding.id != best.id;
+        course.shown = causes.iter().filter(|finding| !stays(finding)).map(numbers).collect();
+        if course.has_verdict() {
             return true;
         }
-        words.end(&own).is_some_and(|end| {
-            is_before(end)
-                && shown.iter().all(|shown| {
-                    shown.iter().any(|shown| {
-                        let after: Vec<&[u8]> = own.range(shown.line + 1..).map(|(_, line)| *line).collect();
-                        let until_end = own.range(shown.line + 1..=end).count();
-                        words.is_made_good(lines[&shown.line], &after, until_end)
-                    })
-                })
-        })
+        if course.since().any(|line| words.nothing.is_match(&words.plain(line))) {
+            return false;
+        }
+        let is_like_good_runs =
+            || !course.since().any(|line| words.lost.is_match(line)) && self.none_likely(SHORTEST) >= LIKE_GOOD_RUNS;
+        if course.ends_quietly() && is_like_good_runs() {
+            return true;
+        }
+        let is_rebuilt = best.id.starts_with("context-binary") && course.is_rebuilt();
+        let end = words.end(&course.own);
+        end.is_some_and(|end| course.is_before(end) && (is_rebuilt || course.is_made_good(end)))
     }
 }
 

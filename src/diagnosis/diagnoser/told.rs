@@ -1,11 +1,11 @@
 //! What public programs print, told by their own messages and by the source file of the exception that ends a log.
 
 use super::Diagnoser;
-use super::implied::is_success;
-use crate::diagnosis::catalogue::causes;
+use super::implied::{HIDDEN, is_success};
+use crate::diagnosis::catalogue::{Certainty, causes, told_signal};
 use crate::diagnosis::evidence::{Evidence, excerpt, excerpt_at};
 use crate::diagnosis::mistakes;
-use crate::diagnosis::programs::{Meaning, named, said};
+use crate::diagnosis::programs::{named, said};
 use crate::diagnosis::statements::{Level, level};
 
 /// Words of a line that says what is done instead of what failed, or that it was meant to.
@@ -38,6 +38,8 @@ pub(super) struct Told {
     waiting: Vec<(Option<usize>, (usize, usize), Evidence)>,
     /// Nothing else answers, so signals that any program may show count as well.
     pub is_last_resort: bool,
+    /// The rules have an answer, a vague one.
+    pub is_beside: bool,
 }
 
 impl Told {
@@ -50,12 +52,6 @@ impl Told {
     pub fn note(&mut self, line: &[u8]) {
         self.named |= named(line);
     }
-}
-
-/// The signal that stands for a meaning; `None` if the user's own entry replaces the cause.
-fn signal((cause, certainty): Meaning) -> Option<(usize, usize)> {
-    let signal = causes()[cause].signal.iter().position(|signal| signal.told == Some(certainty))?;
-    Some((cause, signal))
 }
 
 /// True for a line that only warns, or that says what is done instead.
@@ -76,7 +72,7 @@ impl Diagnoser {
     /// Keeps what a public program prints; true if the line means anything.
     pub(super) fn hear(&mut self, number: u64, line: &[u8]) -> bool {
         let Some(found) = said(line).filter(|_| !is_noted(&String::from_utf8_lossy(line))) else { return false };
-        let Some(place) = signal(found.meaning) else { return false };
+        let Some(place) = told_signal(found.meaning) else { return false };
         self.told.note(line);
         // The last one stands for those after it.
         self.told.waiting.truncate(WAITING - 1);
@@ -114,12 +110,25 @@ impl Diagnoser {
     /// Counts the exception that ends the log as one of the source file that raised it; true if that means anything.
     pub(super) fn see_raised(&mut self) -> bool {
         let Some(raised) = self.tail.raised() else { return false };
-        let Some(place) = signal(raised.meaning) else { return false };
+        let Some(place) = told_signal(raised.meaning) else { return false };
         let line = self.number(raised.from_end);
         if line < self.last_success() {
             return false;
         }
         self.see(place, Evidence { line, text: excerpt(&raised.line) });
+        true
+    }
+
+    /// Counts a program that ends with no more than that its model, engine or step failed.
+    pub(super) fn see_hidden(&mut self) -> bool {
+        if self.told.is_beside {
+            return false;
+        }
+        let Some(from_end) = mistakes::hidden(self.tail.lines()) else { return false };
+        let Some(cause) = causes().iter().position(|cause| cause.id == HIDDEN) else { return false };
+        let Some(place) = told_signal((cause, Certainty::Hint)) else { return false };
+        let text = self.tail.lines().nth(from_end).map(excerpt).unwrap_or_default();
+        self.see(place, Evidence { line: self.number(from_end), text });
         true
     }
 
@@ -136,7 +145,7 @@ impl Diagnoser {
             return false;
         };
         let Some(cause) = causes().iter().position(|cause| cause.id == mistake.cause) else { return false };
-        let Some(place) = signal((cause, mistake.certainty)) else { return false };
+        let Some(place) = told_signal((cause, mistake.certainty)) else { return false };
         let text = self.tail.lines().nth(mistake.from_end).map(excerpt).unwrap_or_default();
         self.see(place, Evidence { line: self.number(mistake.from_end), text });
         true

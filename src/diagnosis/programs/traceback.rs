@@ -52,7 +52,7 @@ static EXCEPTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// `exit=139`, `nrun exit: 137`, `status 124`, `bash: line 1: 14524 Killed  ./run`.
 static STATUS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let killed = r"sh: line \d+: +\d+ (killed|terminated|aborted|segmentation fault|bus error|floating point exception|illegal instruction|file size limit exceeded)";
-    regex(&format!(r"(^|[\s\]])(exit|exited|status|rc|exit code|exit status|returned|code)( with| code| status)?\W{{1,3}}[1-9]\d{{0,2}}\.?$|{killed}")).ok()
+    regex(&format!(r"(^|[\s\]])(exit|exited|status|rc|exit code|exit status|returned|code)( with| code| status)?\W{{1,3}}[1-9]\d{{0,2}}\.?$|{killed}|^\W*(failed|fatal)\b|(^|\s)[1-9]\d*/\d+ (below|outside|failed|wrong)")).ok()
 });
 static FRAME: LazyLock<Option<Regex>> = LazyLock::new(|| regex(r#"^\s*[|>]?\s*File "([^"]+)", line \d+"#).ok());
 
