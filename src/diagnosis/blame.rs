@@ -101,6 +101,8 @@ fn by_suspect(op: &Op, reason: &Reason) -> &'static str {
 /// The cause that the backend's words about the op point to.
 fn by_words(log: &[String]) -> Option<&'static str> {
     let mut diagnoser = Diagnoser::new();
+    // A verdict on an op needs more than words.
+    diagnoser.taught_by(None);
     diagnoser.set_flag("qnn", "said of an op");
     for (number, line) in (1..).zip(log) {
         diagnoser.feed_line(number, line.as_bytes());

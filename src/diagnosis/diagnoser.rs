@@ -413,10 +413,14 @@ impl Diagnoser {
         self.rules.flag(name).is_some_and(|flag| self.flags[flag].is_some())
     }
 
-    /// The number of a line of the tail, which is counted from the last one.
+    /// The place of a line of the tail, which is counted from the last one: its number, or a higher one if it is of no log.
+    fn place(&self, from_end: usize) -> u64 {
+        (self.lines + self.unnumbered).saturating_sub(from_end as u64)
+    }
+
+    /// The number of such a line; 0 if it is of no log.
     fn number(&self, from_end: usize) -> u64 {
-        let from_end = from_end as u64;
-        if from_end < self.unnumbered { 0 } else { self.lines.saturating_sub(from_end - self.unnumbered) }
+        Some(self.place(from_end)).filter(|place| *place <= self.lines).unwrap_or_default()
     }
 
     /// Counts a signal (indexes of cause and signal).

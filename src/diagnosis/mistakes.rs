@@ -152,14 +152,18 @@ static FINDERS: LazyLock<Option<Finders>> = LazyLock::new(|| {
         link: regex(r"^\s*(\d+: |caused by:?|cause:|because:?|reason:|what\(\):)").ok()?,
         announces: regex(r"^\s*caused by:\s*$").ok()?,
         warns: regex(r"\bwarn(ing)?\b").ok()?,
+        fails: regex(r"\b(err(or)?|crit(ical)?|fatal)\b").ok()?,
         head: regex(r"^\W*((error|fatal|panic|exception)\b|terminate called|.{0,60}\b(error|fatal|critical):)").ok()?,
         aside: regex(r#"^\s*$|^\s+at |^\s*File "|^\s{2,}--?\w|^\s*usage\b|^\s*\^+\s*$|^\s*\.\.\. \d+ more"#).ok()?,
         hidden: regex(concat!(
-            r"\b(npu|htp|qnn|dsp|hexagon|accelerator|engine|session|backend|runtime|inference|delegate|models?|workers?|runner|child|process|pipeline|step|steps|nothing)\b[^:;]{0,40}",
-            r"\b(failed|not available|unavailable|unusable|usable|could not be (initiali[sz]ed|loaded|created|opened|started|run|quanti[sz]ed|converted|compiled|used)",
-            r"|(exited|ended) with (exit )?(status|code) [1-9]\d*|out of service|not servable|returned (status|code|error|rc)? ?-?[1-9]\d*|died|gave up|was not written|crashed)\b|\bfailed in step\b|\bfail rc=[1-9]|\b(no|open|start|create)_session\b|session_(open_)?failed|composing \S+ failed|\bfailed[,;]? \(?see \S* ?log|\b\d+ of \d+ (models?|jobs?|files?) (not|failed|could not)"
+            r"\b(npu|htp|qnn|dsp|hexagon|accelerator|engine|session|backend|runtime|inference|delegate|models?|workers?|runner|child|process|pipeline|step|steps)\b[^:;]{0,40}",
+            r"\b(failed|not available|unavailable|unusable|could not be (initiali[sz]ed|loaded|created|opened|started|run|quanti[sz]ed|converted|compiled|used)",
+            r"|(exited|ended) with (exit )?(status|code) [1-9]\d*|out of service|not servable|returned (status|code|error|rc) ?-?[1-9]\d*|returned -[1-9]\d*|died|gave up|was not written|crashed)\b",
+            r"|\bnothing usable\b|\bfailed in step\b|\bfail rc=[1-9]|\b(no|open|start|create)_session\b|session_(open_)?failed|composing \S+ failed|\bfailed[,;]? \(?see \S* ?log",
+            r"|\b[1-9]\d* of \d+ (models?|jobs?|files?) (not|failed|could not)"
         ))
         .ok()?,
+        unharmed: regex(r"\b(0|no|none|zero|never|not) (\w+ )?(failed|crashed|died|unavailable|unusable)|not (needed|wanted|used)").ok()?,
         shells: regex(r"^(note|warning|hint|info|cat|ls|rm|cp|mv|find|stat|mkdir|touch|head|tail|grep|sed|awk|ba?sh|zsh|env|make|curl|wget|pip3?|git|ssh|scp|tar|gzip|unzip|python3?|perl|node|java|cannot):|^\S*(error|exception):").ok()?,
         said: regex(r"^\.?[/a-z][\w./-]*: |^(\$ .*)?\W*\d{2,4}[-:/.]\d\d\S*.{0,20}\b(error|fatal|critical)\b|^\{.*\x22(level|lvl)\x22: ?\x22(error|fatal|critical)|^\S+ +\S+ \S+ error |^\[[\d. ]+\] +(error|fatal)\b").ok()?,
         idle: regex(r"queue|buffer|spool|cache|pool|sleeping|waiting|idle").ok()?,
@@ -185,6 +189,8 @@ struct Finders {
     announces: Regex,
     /// A warning by its own word.
     warns: Regex,
+    /// An error by its own word.
+    fails: Regex,
     head: Regex,
     /// Frames, usage, blanks.
     aside: Regex,
@@ -203,6 +209,8 @@ struct Finders {
     idle: Regex,
     /// Something failed, and nothing says why.
     hidden: Regex,
+    /// Nothing of that kind happened.
+    unharmed: Regex,
     /// `tool: error: ...`.
     said: Regex,
     /// Words before a colon that are no program of the user's.
@@ -251,15 +259,16 @@ pub fn told<'a>(lines: impl Iterator<Item = &'a [u8]>, is_over: impl Fn(usize) -
         if found.as_ref().is_some_and(|found| from_end - found.from_end > APART) {
             break;
         }
+        // A service passes on as a warning what the program said that it ran, and then calls it a failure.
+        let is_warning = matches!(level(line), Level::Warning | Level::Unsaid) && finders.warns.is_match(line);
         let is_failure = match level(line) {
-            Level::Error => !finders.remark.is_match(line),
-            Level::Unsaid => at < CLOSING_LINES && !finders.remark.is_match(line),
-            // A service passes on as a warning what the program said that it ran, and then calls it a failure.
-            Level::Warning => {
+            _ if is_warning => {
                 at > 0
-                    && level(ends[at - 1].line) == Level::Error
+                    && finders.fails.is_match(ends[at - 1].line)
                     && !finders.remark.is_match(&finders.warns.replace(line, &b""[..]))
             }
+            Level::Error => !finders.remark.is_match(line),
+            Level::Unsaid => at < CLOSING_LINES && !finders.remark.is_match(line),
             _ => false,
         };
         if !is_failure {
@@ -293,7 +302,7 @@ pub fn hidden<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Option<usize> {
     let mut ends = own.take(HIDDEN_LINES).filter(|(_, line)| line.len() <= SHORT);
     let is_hidden = |line: &[u8]| {
         let text = finders.message(line);
-        finders.hidden.is_match(&text) && !finders.remark.is_match(&text)
+        finders.hidden.is_match(&text) && !finders.unharmed.is_match(&text) && !finders.remark.is_match(&text)
     };
     ends.find(|(_, line)| is_hidden(line)).map(|(from_end, _)| from_end)
 }
@@ -459,6 +468,49 @@ mod tests {
         ] {
             assert_eq!(cause(log), Some(wanted), "{log}");
         }
+    }
+
+    #[test]
+    fn a_program_that_says_no_more_than_that_it_failed_hides_the_reason() {
+        let hidden = |log: &str| super::hidden(log.lines().rev().map(str::as_bytes));
+        for log in [
+            "up\nengine: npu init failed\n",
+            "npu-run: inference process exited with status 1\nbye\n",
+            "{\"level\": \"fatal\", \"event\": \"no_session\"}\n",
+            "[cascade] nothing usable\n",
+            "QNN engine returned status -1\n",
+        ] {
+            assert!(hidden(log).is_some(), "{log}");
+        }
+        for log in [
+            "backend libQnnCpu.so usable\n",
+            "the model returned 10 classes\n",
+            "3 models, 0 failed\n",
+            "no worker failed\n",
+            "session up\n",
+            "engine failed\none\ntwo\nthree\n",
+        ] {
+            assert_eq!(hidden(log), None, "{log}");
+        }
+    }
+
+    #[test]
+    fn chains_warnings_and_single_lines_of_a_tool_are_read() {
+        for (log, wanted) in [
+            (
+                "up\nError: failed to write out/y.raw\n\nCaused by:\n    No such file or directory (os error 2)\n",
+                "output-folder-unusable",
+            ),
+            ("up\n<warn> run: unrecognized option '--perf'\n<error> job failed\n", "option-unknown"),
+            ("ctxgen: no output (-o)\n", "option-missing"),
+            ("up\nrun: no provider with core API >= 2.45 (has 2.36.0)\n", "interface-version-mismatch"),
+            ("up\nrun: worker gave no answer within 4 s, killed\n", "timed-out"),
+            ("up\nrun: npu.json:5: trailing comma\n", "config-invalid"),
+            ("{\"lvl\": \"fatal\", \"event\": \"config\", \"missing\": \"backend\"}\n", "option-missing"),
+        ] {
+            assert_eq!(cause(log), Some(wanted), "{log}");
+        }
+        assert_eq!(cause("cat: a.raw: No such file or directory\n"), None);
     }
 
     #[test]

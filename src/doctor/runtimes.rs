@@ -226,6 +226,7 @@ fn library_line(index: usize, attempt: &Attempt) -> Item {
 /// Why a backend that loads creates no device, according to its own messages.
 fn no_device(none: &NoDevice) -> (String, String) {
     let mut diagnoser = Diagnoser::new();
+    diagnoser.taught_by(None);
     for (line, number) in none.log.iter().map(String::as_str).chain([none.error.as_str()]).zip(1..) {
         diagnoser.feed_line(number, line.as_bytes());
     }

@@ -7,6 +7,9 @@ use crate::diagnosis::learned::{self, Likely, NONE, Reader, reader};
 use crate::diagnosis::statements::{Level, level};
 use std::collections::BTreeMap;
 
+/// Lines at the end of a text that show whether it is source code.
+const CODE_LINES: usize = 3;
+
 /// Lines that tell most, the last one first, each with its place from the end.
 type Lines<'a> = Vec<(usize, &'a [u8])>;
 
@@ -45,6 +48,12 @@ impl Diagnoser {
         (lines, counts)
     }
 
+    /// True for source code: no log ends with lines of it.
+    pub(super) fn ends_as_code(&self) -> bool {
+        let ends: Vec<&[u8]> = self.tail.said_last().take(CODE_LINES).collect();
+        ends.iter().filter(|line| learned::is_code(line)).count() * 2 > ends.len()
+    }
+
     fn reader(&self) -> Option<&'static Reader> {
         match self.taught {
             Taught::Known => reader(),
@@ -65,7 +74,7 @@ impl Diagnoser {
     pub(super) fn see_alike(&mut self) -> bool {
         let Some(reader) = self.reader() else { return false };
         let (lines, counts) = self.closing_lines();
-        if lines.first().is_none_or(|(_, last)| learned::is_code(last)) {
+        if self.ends_as_code() {
             return false;
         }
         let Some(best) = reader.answer(&counts, lines.len()) else { return false };
@@ -94,7 +103,8 @@ fn most_telling(reader: &Reader, likely: &Likely, lines: &[(usize, &[u8])]) -> O
         learned::count(line, &mut counts);
         reader.support(likely, &counts)
     };
-    let telling = lines.iter().map(|(from_end, line)| (support(line), *from_end));
+    // The last one of those that tell as much.
+    let telling = lines.iter().rev().map(|(from_end, line)| (support(line), *from_end));
     telling.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, from_end)| from_end)
 }
 
@@ -129,12 +139,14 @@ mod tests {
 
     #[test]
     fn a_log_that_ends_as_good_runs_do_has_no_cause_of_its_first_lines() {
-        let log = "run: QNN 2.47 up\nrun: could not open cache/net.bin: No such file or directory\nrun: turn 1\nrun: turn 2\nrun: late, bye\n";
-        assert_eq!(diagnose(log, None).causes[0].id, "model-missing");
+        let log = "run: QNN 2.47 up\nrun: settings.json does not exist\nrun: turn 1\nrun: turn 2\nrun: late, bye\n";
+        assert_eq!(diagnose(log, None).causes[0].id, "config-invalid");
         assert_eq!(diagnose(log, Some(TAUGHT)).causes.len(), 0);
+        let plain = log.replace("settings.json does not exist", "could not open net.bin: No such file or directory");
+        assert_eq!(diagnose(&plain, Some(TAUGHT)).causes[0].id, "model-missing", "what is plain stays");
         let bad = log.replace("late, bye", "late, error 3");
-        assert_eq!(diagnose(&bad, Some(TAUGHT)).causes[0].id, "model-missing");
+        assert_eq!(diagnose(&bad, Some(TAUGHT)).causes[0].id, "config-invalid");
         let lost = log.replace("turn 2", "falling back to the CPU");
-        assert_eq!(diagnose(&lost, Some(TAUGHT)).causes[0].id, "model-missing");
+        assert_eq!(diagnose(&lost, Some(TAUGHT)).causes[0].id, "config-invalid");
     }
 }

@@ -32,6 +32,8 @@ const NEXT_LINES: usize = 3;
 const HEAD: usize = 90;
 /// Lines that show a log of many programs.
 const SYSTEM_LINES: usize = 2;
+/// Confidence from which a cause is plain.
+const PLAIN: f64 = 0.85;
 /// Lines of the program after a failure, fewer than which say nothing of how it went on.
 const QUIET_LINES: usize = 3;
 /// How likely a log that does not end badly ends as known good runs do.
@@ -118,7 +120,7 @@ static WORDS: LazyLock<Option<Words>> = LazyLock::new(|| {
             r"|fall ?back (engine|path)|default (engine|provider|delegate)|fall\w*\W?back.{0,40}cpu"
         ))
         .ok()?,
-        nothing: regex(r"\b0 (ok|inferences?|runs?|frames?|outputs?|results?|images?|samples?|rows|predictions?|records|usable)\b").ok()?,
+        nothing: regex(r"\b0 (ok|inferences?|runs?|frames?|outputs?|results?|images?|samples?|rows|predictions?|records|usable)\b|\b(written|saved|stored|processed|done|served|outputs?|results?)[:=] ?0\b").ok()?,
         verdict: regex(concat!(
             r"\d usable\b|\bcleanly\b|\bsuccess(ful(ly)?)?\b|exit(ed|s)? (with )?(code|status)[: ]*0\b|exited normally",
             r#"|\b0 (new )?(failures|failed|errors|unexpected)\b|\berrors?["']?[: =]+(0|none)\b|\ball (checks|tests|files|models|cases) (ok|pass|done)"#
@@ -231,6 +233,12 @@ impl Course<'_> {
         self.shown.iter().flatten().all(|line| begin.is_none_or(|begin| *line > begin))
     }
 
+    /// A library calls one of the causes' lines an error.
+    fn is_of_library(&self) -> bool {
+        let is_error = |line: &[u8]| is_foreign(line) && level(line) == Level::Error;
+        self.shown.iter().flatten().filter_map(|shown| self.lines.get(shown)).any(|line| is_error(line))
+    }
+
     /// The program's lines after the first one that shows a cause.
     fn since(&self) -> impl Iterator<Item = &[u8]> {
         let first = self.shown.iter().flatten().min().copied().unwrap_or_default();
@@ -281,7 +289,7 @@ impl Diagnoser {
             return false;
         }
         let mut lines: BTreeMap<u64, &[u8]> =
-            self.tail.lines().enumerate().map(|(from_end, line)| (self.number(from_end), line)).collect();
+            self.tail.lines().enumerate().map(|(from_end, line)| (self.place(from_end), line)).collect();
         // The first line may be the end of one.
         if self.tail.is_cut() {
             lines.pop_first();
@@ -290,7 +298,7 @@ impl Diagnoser {
         if lines.values().filter(|line| is_of_system(line)).count() >= SYSTEM_LINES {
             return false;
         }
-        let of_tests = passed_tests(lines.values().rev().copied()).map(|from_end| self.number(from_end));
+        let of_tests = passed_tests(lines.values().rev().copied()).map(|from_end| self.place(from_end));
         let own = lines.iter().filter(|(_, line)| words.is_own(line)).map(|(number, line)| (*number, *line)).collect();
         let numbers =
             |finding: &Finding| finding.evidence.iter().map(|line| line.line).filter(|line| *line > 0).collect();
@@ -311,8 +319,13 @@ impl Diagnoser {
         if course.since().any(|line| words.nothing.is_match(&words.plain(line))) {
             return false;
         }
-        let is_like_good_runs =
-            || !course.since().any(|line| words.lost.is_match(line)) && self.none_likely(SHORTEST) >= LIKE_GOOD_RUNS;
+        // What is plain, and what a library calls an error, only the program itself makes good.
+        let is_vague = best.confidence < PLAIN && !course.is_of_library();
+        let is_like_good_runs = || {
+            is_vague
+                && !course.since().any(|line| words.lost.is_match(line))
+                && self.none_likely(SHORTEST) >= LIKE_GOOD_RUNS
+        };
         if course.ends_quietly() && is_like_good_runs() {
             return true;
         }
@@ -367,6 +380,18 @@ mod tests {
             causes(&format!("[I] QNNExecutionProvider\n{bad}{crash}"), None).first(),
             Some(&"input-size-mismatch")
         );
+    }
+
+    #[test]
+    fn a_line_that_is_of_no_log_comes_last() {
+        let mut diagnoser = Diagnoser::new();
+        for (number, line) in (1..).zip(format!("{START}{MISSING}retry 1/3\nopened cache/net.bin\nall done\n").lines())
+        {
+            diagnoser.feed_line(number, line.as_bytes());
+        }
+        assert_eq!(diagnoser.so_far().causes.len(), 0);
+        diagnoser.feed_line(0, b"qnn graphExecute failed: error 1");
+        assert_ne!(diagnoser.finish().causes.len(), 0, "the run failed after all");
     }
 
     #[test]

@@ -65,7 +65,7 @@ fn is_noted(line: &str) -> bool {
 impl Diagnoser {
     /// The last line that tells of a success, of the first and the last lines of the log.
     fn last_success(&self) -> u64 {
-        let later = self.tail.lines().position(is_success).map(|from_end| self.number(from_end));
+        let later = self.tail.lines().position(is_success).map(|from_end| self.place(from_end));
         self.subject.success().max(later.unwrap_or_default())
     }
 
@@ -112,7 +112,7 @@ impl Diagnoser {
         let Some(raised) = self.tail.raised() else { return false };
         let Some(place) = told_signal(raised.meaning) else { return false };
         let line = self.number(raised.from_end);
-        if line < self.last_success() {
+        if self.place(raised.from_end) < self.last_success() {
             return false;
         }
         self.see(place, Evidence { line, text: excerpt(&raised.line) });
@@ -121,7 +121,7 @@ impl Diagnoser {
 
     /// Counts a program that ends with no more than that its model, engine or step failed.
     pub(super) fn see_hidden(&mut self) -> bool {
-        if self.told.is_beside {
+        if self.told.is_beside || self.ends_as_code() {
             return false;
         }
         let Some(from_end) = mistakes::hidden(self.tail.lines()) else { return false };
@@ -140,7 +140,7 @@ impl Diagnoser {
         }
         let success = self.last_success();
         let Some(mistake) =
-            mistakes::told(self.tail.lines(), |from_end| success > 0 && self.number(from_end) <= success)
+            mistakes::told(self.tail.lines(), |from_end| success > 0 && self.place(from_end) <= success)
         else {
             return false;
         };

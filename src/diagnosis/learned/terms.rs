@@ -28,7 +28,7 @@ static NOISE: LazyLock<Option<Regex>> =
     LazyLock::new(|| regex(r"^\W*$|libnative|starting stage|completed stage|ddr bandwidth|_bytes=").ok());
 /// A line of source code.
 static CODE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    regex(r"^\s*(raise|return|if|for|def|class|with|try|import|from|print|let|fn|const)\b.*[:);]$|^\s*[\w.:]+\(\S*\)$|[;{}]\s*$|^\s*(//|#include)").ok()
+    regex(r"^\s*(raise|return|if|for|def|class|with|try|import|from|print|let|fn|const)\b.*[:);]$|^\s*[\w.:]+\(\S*\)$|[;{}]\s*$|^\s*(//|#include)|^\s*(fi|esac|then|else|exit \d+)$|^\s*echo [\x22\x27]").ok()
 });
 static HOT_WORDS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| words(HOT));
 
