@@ -125,6 +125,10 @@ impl Diagnoser {
             return false;
         }
         let Some(from_end) = mistakes::hidden(self.tail.lines()) else { return false };
+        // What failed of our own is said by us.
+        if self.number(from_end) == 0 {
+            return false;
+        }
         let Some(cause) = causes().iter().position(|cause| cause.id == HIDDEN) else { return false };
         let Some(place) = told_signal((cause, Certainty::Hint)) else { return false };
         let text = self.tail.lines().nth(from_end).map(excerpt).unwrap_or_default();
