@@ -28,3 +28,11 @@ static SYSTEM: LazyLock<Option<Regex>> = LazyLock::new(|| {
 pub fn is_of_system(line: &[u8]) -> bool {
     SYSTEM.as_ref().is_some_and(|system| system.is_match(line))
 }
+
+static CHATTER: LazyLock<Option<Regex>> =
+    LazyLock::new(|| regex(r"^\W*$|libnative|starting stage|completed stage|ddr bandwidth|_bytes=").ok());
+
+/// True for blanks, rules, and what the libraries print of themselves and of compilation.
+pub fn is_chatter(line: &[u8]) -> bool {
+    CHATTER.as_ref().is_some_and(|chatter| chatter.is_match(line))
+}

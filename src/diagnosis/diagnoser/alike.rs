@@ -1,8 +1,7 @@
 //! What was learned from known logs: which cause goes with the words at the end of this one, and whether they go with none.
 
 use super::Diagnoser;
-use crate::diagnosis::catalogue::{Certainty, causes, told_signal};
-use crate::diagnosis::evidence::{Evidence, excerpt};
+use crate::diagnosis::catalogue::{Certainty, cause};
 use crate::diagnosis::learned::{self, Likely, NONE, Reader, reader};
 use crate::diagnosis::statements::{Level, level};
 use std::collections::BTreeMap;
@@ -25,15 +24,7 @@ pub(super) enum Taught {
 }
 
 impl Diagnoser {
-    /// The lines by which this log, which ends here, is read.
-    pub fn closing_text(mut self) -> Vec<u8> {
-        self.end();
-        let mut lines: Vec<&[u8]> = self.closing_lines().0.into_iter().map(|(_, line)| line).collect();
-        lines.reverse();
-        lines.join(&b'\n')
-    }
-
-    /// Counts of the words of those lines.
+    /// Counts of the words of the lines by which this log, which ends here, is read.
     pub fn closing_words(mut self) -> BTreeMap<String, u32> {
         self.end();
         self.closing_lines().1
@@ -72,27 +63,18 @@ impl Diagnoser {
 
     /// Counts the cause whose known logs end in words like this one's; true if there is one.
     pub(super) fn see_alike(&mut self) -> bool {
-        let Some(reader) = self.reader() else { return false };
+        let Some(reader) = self.reader().filter(|_| !self.ends_as_code()) else { return false };
         let (lines, counts) = self.closing_lines();
-        if self.ends_as_code() {
-            return false;
-        }
         let Some(best) = reader.answer(&counts, lines.len()) else { return false };
-        let Some(cause) = causes().iter().position(|cause| cause.id == best.cause) else { return false };
         // What only says where to look is told by the rules as well.
-        if causes()[cause].generic && self.told.is_beside {
+        if self.told.is_beside && cause(best.cause).is_none_or(|cause| cause.generic) {
             return false;
         }
-        let Some(place) = told_signal((cause, Certainty::Alike)) else { return false };
         let Some(from_end) = most_telling(reader, &best, &lines) else { return false };
         let line = self.tail.lines().nth(from_end).unwrap_or_default();
         // What a library says of its work is no failure.
-        if !matches!(level(line), Level::Error | Level::Warning | Level::Unsaid) {
-            return false;
-        }
-        let text = excerpt(line);
-        self.see(place, Evidence { line: self.number(from_end), text });
-        true
+        matches!(level(line), Level::Error | Level::Warning | Level::Unsaid)
+            && self.see_at_end(best.cause, Certainty::Alike, from_end)
     }
 }
 
@@ -110,9 +92,8 @@ fn most_telling(reader: &Reader, likely: &Likely, lines: &[(usize, &[u8])]) -> O
 
 #[cfg(test)]
 mod tests {
-    use crate::diagnosis::{Diagnoser, Diagnosis};
-
     use crate::diagnosis::learned::Reader;
+    use crate::diagnosis::{Diagnoser, Diagnosis};
 
     const TAUGHT: &str = "-\tdisk-full\tinput-missing\n-300\t-400\t-400\nshelf\t300\t2 1200\nlate\t300\t0 1200\n";
     const LOG: &str =

@@ -199,12 +199,13 @@ impl Subject {
     /// True if the text may have this cause, which its last line in evidence shows. If nothing else answers (`lines` is
     /// the length of the text then) so may what any program says: of a text without a word of models or their hardware
     /// only its end, which says what it failed of.
-    fn allows(&self, finding: &Finding, lines: Option<u64>, none: f32) -> bool {
+    fn allows(&self, finding: &Finding, lines: Option<u64>, none: impl Fn() -> f32) -> bool {
         let last = finding.evidence.iter().map(|evidence| evidence.line).max().unwrap_or_default();
         if let Some(lines) = lines {
             let is_end = || last + LAST_LINES > lines && !finding.evidence.iter().any(|line| is_of_others(&line.text));
-            let is_anybodys = ANYBODYS.contains(&finding.id) || COMMON.contains(&finding.id) && none >= COMMON_WORDS;
-            let is_ours = self.is_known() || !is_anybodys && is_end();
+            let is_anybodys =
+                || ANYBODYS.contains(&finding.id) || COMMON.contains(&finding.id) && none() >= COMMON_WORDS;
+            let is_ours = self.is_known() || is_end() && !is_anybodys();
             return is_ours && last >= self.success;
         }
         !ANYBODYS.contains(&finding.id) && (self.is_files || !MANYS.contains(&finding.id)) && last >= self.success
@@ -281,11 +282,10 @@ impl Diagnoser {
         }
         let mut causes = self.scored();
         let lines = self.told.is_last_resort.then_some(self.lines);
-        let none = self.none_likely(1);
         causes.retain(|finding| {
             let is_plain = (finding.confidence >= PLAIN || finding.is_by_words()) && !finding.cause.generic;
             (is_plain || lines.is_some() && finding.id == HIDDEN && self.ends_with_hardware())
-                && self.subject.allows(finding, lines, none)
+                && self.subject.allows(finding, lines, || self.none_likely(1))
         });
         for finding in &mut causes {
             lower(finding, "no line names QNN", UNTIED);

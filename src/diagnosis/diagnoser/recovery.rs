@@ -2,7 +2,7 @@
 
 use super::Diagnoser;
 use crate::diagnosis::finding::Finding;
-use crate::diagnosis::foreign::{is_foreign, is_of_system};
+use crate::diagnosis::foreign::{is_chatter, is_foreign, is_of_system};
 use crate::diagnosis::learned::SHORTEST;
 use crate::diagnosis::pattern::regex;
 use crate::diagnosis::statements::{Level, level};
@@ -71,7 +71,7 @@ struct Words {
     test: Regex,
     /// A warning by its own word.
     warns: Regex,
-    /// Rules, blanks, and what the libraries print of themselves and of compilation.
+    /// A line for those who look for defects.
     noise: Regex,
     /// A service's answer to a request that was wrong.
     client: Regex,
@@ -130,7 +130,7 @@ static WORDS: LazyLock<Option<Words>> = LazyLock::new(|| {
         begin: regex(r"= test session starts =|^[.sxfe]{2,}( +\[ *\d+%\])?$|^running \d+ tests?$|^\[=+\] running \d+ test|^tap version|^test project ").ok()?,
         test: regex(r"\bself-?test|negative (test|case)|must fail|refused as expected|fails? as (expected|it should)").ok()?,
         warns: regex(r"\bwarn(ing)?\b").ok()?,
-        noise: regex(r"^\W*$|libnative|starting stage|completed stage|ddr bandwidth|_bytes=|\bdebug\b|\[i:").ok()?,
+        noise: regex(r"\bdebug\b|\[i:").ok()?,
         client: regex(r#"" 4\d\d\b|\b4\d\d (bad request|unprocessable)|status["=: ]+4\d\d\b"#).ok()?,
         path: regex(r"[\w.~-]*[/\\][\w./\\~-]+|\b[\w-]+\.[a-z]\w{1,11}\b").ok()?,
         file: regex(r"[\w\-]+\.(onnx|dlc|tflite|pte|bin|so|dll|json|ya?ml|toml|ini|cfg|conf|npy|npz|raw|jpe?g|png|bmp|wav|csv|txt|pth?|ckpt|h5|pb|ort|gguf)\b")
@@ -139,8 +139,12 @@ static WORDS: LazyLock<Option<Words>> = LazyLock::new(|| {
 });
 
 impl Words {
+    fn is_noise(&self, line: &[u8]) -> bool {
+        is_chatter(line) || self.noise.is_match(line)
+    }
+
     fn is_own(&self, line: &[u8]) -> bool {
-        !self.noise.is_match(line) && !is_foreign(line)
+        !self.is_noise(line) && !is_foreign(line)
     }
 
     /// The line with counts of nothing as a good word, and without lists of providers.
@@ -179,7 +183,7 @@ impl Words {
 
     /// The last line, if it is the program's verdict that all went well.
     fn verdict(&self, lines: &BTreeMap<u64, &[u8]>) -> Option<u64> {
-        let (number, last) = lines.iter().rev().find(|(_, line)| !self.noise.is_match(line))?;
+        let (number, last) = lines.iter().rev().find(|(_, line)| !self.is_noise(line))?;
         let is_well = self.is_own(last) && !self.is_bad(last) && self.verdict.is_match(&self.plain(last));
         is_well.then_some(*number)
     }

@@ -129,8 +129,13 @@ impl Diagnoser {
         if self.number(from_end) == 0 {
             return false;
         }
-        let Some(cause) = causes().iter().position(|cause| cause.id == HIDDEN) else { return false };
-        let Some(place) = told_signal((cause, Certainty::Hint)) else { return false };
+        self.see_at_end(HIDDEN, Certainty::Hint, from_end)
+    }
+
+    /// Counts what a line, counted from the last one, says of a cause; false if the user's own entry replaces it.
+    pub(super) fn see_at_end(&mut self, id: &str, certainty: Certainty, from_end: usize) -> bool {
+        let Some(cause) = causes().iter().position(|cause| cause.id == id) else { return false };
+        let Some(place) = told_signal((cause, certainty)) else { return false };
         let text = self.tail.lines().nth(from_end).map(excerpt).unwrap_or_default();
         self.see(place, Evidence { line: self.number(from_end), text });
         true
@@ -148,10 +153,6 @@ impl Diagnoser {
         else {
             return false;
         };
-        let Some(cause) = causes().iter().position(|cause| cause.id == mistake.cause) else { return false };
-        let Some(place) = told_signal((cause, mistake.certainty)) else { return false };
-        let text = self.tail.lines().nth(mistake.from_end).map(excerpt).unwrap_or_default();
-        self.see(place, Evidence { line: self.number(mistake.from_end), text });
-        true
+        self.see_at_end(mistake.cause, mistake.certainty, mistake.from_end)
     }
 }

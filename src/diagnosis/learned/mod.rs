@@ -78,13 +78,21 @@ impl Reader {
         is_whole.then_some(Self { causes, base, words })
     }
 
+    /// The words that it has learned of, with their counts.
+    fn known(&self, counts: &BTreeMap<String, u32>) -> impl Iterator<Item = (&Word, u32)> {
+        counts.iter().filter_map(|(word, count)| Some((self.words.get(word.as_str())?, *count)))
+    }
+
     /// The causes that words go with, the likeliest first.
     pub fn read(&self, counts: &BTreeMap<String, u32>) -> Vec<Likely> {
         let mut scores = self.base.clone();
-        let known = || counts.iter().filter_map(|(word, count)| Some((self.words.get(word.as_str())?, *count)));
-        let length =
-            known().map(|(word, count)| amount(count, word.rarity).powi(2)).sum::<f32>().sqrt().max(f32::EPSILON);
-        for (word, count) in known() {
+        let length = self
+            .known(counts)
+            .map(|(word, count)| amount(count, word.rarity).powi(2))
+            .sum::<f32>()
+            .sqrt()
+            .max(f32::EPSILON);
+        for (word, count) in self.known(counts) {
             let amount = amount(count, word.rarity) / length;
             for (place, weight) in &word.weights {
                 scores[usize::from(*place)] += amount * weight;
@@ -113,16 +121,15 @@ impl Reader {
 
     /// How much words speak for a cause.
     pub fn support(&self, likely: &Likely, counts: &BTreeMap<String, u32>) -> f32 {
-        let known = counts.iter().filter_map(|(word, count)| Some((self.words.get(word.as_str())?, *count)));
         let weight = |word: &Word| {
             word.weights.iter().find(|(place, _)| usize::from(*place) == likely.place).map(|known| known.1)
         };
-        known.filter_map(|(word, count)| Some(amount(count, word.rarity) * weight(word)?)).sum()
+        self.known(counts).filter_map(|(word, count)| Some(amount(count, word.rarity) * weight(word)?)).sum()
     }
 }
 
 /// What a word counts that a log has so often.
-pub fn amount(count: u32, rarity: f32) -> f32 {
+fn amount(count: u32, rarity: f32) -> f32 {
     #[expect(clippy::cast_precision_loss, reason = "a few words of a few lines")]
     let count = count as f32;
     (1.0 + count.ln()) * rarity

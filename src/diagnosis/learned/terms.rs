@@ -1,5 +1,6 @@
 //! The words of the end of a log, as far as they say how it failed.
 
+use crate::diagnosis::foreign::is_chatter;
 use crate::diagnosis::pattern::{regex, words};
 use crate::diagnosis::similar::HOT;
 use aho_corasick::AhoCorasick;
@@ -23,9 +24,6 @@ const EXTENSIONS: [&str; 29] = [
     "npz", "raw", "jpg", "jpeg", "png", "bmp", "wav", "csv", "txt", "pt", "pth", "pb", "ort", "gguf",
 ];
 
-/// What libraries print of themselves and of compilation.
-static NOISE: LazyLock<Option<Regex>> =
-    LazyLock::new(|| regex(r"^\W*$|libnative|starting stage|completed stage|ddr bandwidth|_bytes=").ok());
 /// A line of source code.
 static CODE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     regex(r"^\s*(raise|return|if|for|def|class|with|try|import|from|print|let|fn|const)\b.*[:);]$|^\s*[\w.:]+\(\S*\)$|[;{}]\s*$|^\s*(//|#include)|^\s*(fi|esac|then|else|exit \d+)$|^\s*echo [\x22\x27]").ok()
@@ -34,9 +32,8 @@ static HOT_WORDS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| words(HOT));
 
 /// The lines that are read, of lines that come the last one first; with each its place among them.
 pub fn telling<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Vec<(usize, &'a [u8])> {
-    let is_noise = |line: &[u8]| NOISE.as_ref().is_some_and(|noise| noise.is_match(line));
     let is_hot = |line: &[u8]| HOT_WORDS.as_ref().is_some_and(|words| words.is_match(line));
-    let mut said = lines.enumerate().filter(|(_, line)| !is_noise(line));
+    let mut said = lines.enumerate().filter(|(_, line)| !is_chatter(line));
     let mut found: Vec<(usize, &[u8])> = said.by_ref().take(LAST).collect();
     found.extend(said.filter(|(_, line)| is_hot(line)).take(HOT_LINES));
     for (_, line) in &mut found {
